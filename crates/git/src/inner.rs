@@ -172,7 +172,7 @@ impl Repository {
             wrapper: &[],
             branch: None,
         };
-        Ok(self.bundled(&left, found)?.0)
+        Ok(self.bundled(&left, &found)?.0)
     }
 
     /// The repositories of a worktree: its submodules, whose git directories `admin` has, those that were taken from `links`, and all that
@@ -202,7 +202,9 @@ impl Repository {
         let standing = walk(worktree)
             .filter_entry(is_beside)
             .filter_map(Result::ok);
-        let standing = standing.filter(|entry| entry.file_name() == ".git" && entry.depth() > 1);
+        // A file or a link leads to a repository that is elsewhere.
+        let is_own = |entry: &DirEntry| entry.file_name() == ".git" && entry.file_type().is_dir();
+        let standing = standing.filter(|entry| is_own(entry) && entry.depth() > 1);
         let standing = standing.map(|entry| {
             let folder = entry.path().parent().unwrap_or(worktree);
             let place = relative(folder, worktree);
@@ -225,7 +227,7 @@ impl Repository {
     fn bundled(
         &self,
         left: &LeftCell<'_>,
-        found: Vec<Inner>,
+        found: &[Inner],
     ) -> Result<(Vec<Bundle>, Vec<String>), GitError> {
         if found.is_empty() {
             return Ok((Vec::new(), Vec::new()));
@@ -308,9 +310,9 @@ impl Repository {
         places: &[PathBuf],
     ) -> Result<Vec<Bundle>, GitError> {
         let found = self.repositories_of(worktree, left.cell, places);
-        let has_modules = found.iter().any(|inner| inner.kind == InnerKind::Module);
-        let (bundles, dirty) = self.bundled(left, found)?;
-        if has_modules && let Ok(checkout) = self.checkout(worktree) {
+        let has_submodules = found.iter().any(|inner| inner.kind != InnerKind::Other);
+        let (bundles, dirty) = self.bundled(left, &found)?;
+        if has_submodules && let Ok(checkout) = self.checkout(worktree) {
             let list: String = dirty.iter().map(|name| format!("{name}\n")).collect();
             let file = checkout.git_dir.join(DIRTY);
             files::write(&file, list.as_bytes()).map_err(GitError::io("write", &file))?;

@@ -224,16 +224,16 @@ fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> 
         let folder = Artifacts::create(&site.board, run)?.path(SUBMODULES);
         files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
         let kept = folder.join(&bundle.name);
-        let is_told = kept.exists();
+        let part = kept.with_extension("part");
         let mut source = files::open(&bundle.file).map_err(Error::io("read", &bundle.file))?;
-        let mut copy = fs::File::create(&kept).map_err(Error::io("write", &kept))?;
+        let mut copy = fs::File::create(&part).map_err(Error::io("write", &part))?;
         io::copy(&mut source, &mut copy)
             .and_then(|_| copy.sync_all())
-            .map_err(Error::io("write", &kept))?;
+            .map_err(Error::io("write", &part))?;
         let place = &bundle.place;
         let (kind, also) = if bundle.is_submodule {
             let reference = format!("{OWN}{run}");
-            let fetched = site.repository()?.fetch_bundle(place, &kept, &reference);
+            let fetched = site.repository()?.fetch_bundle(place, &part, &reference);
             let also = format!(", your own clone of it has it below `{reference}/`");
             (
                 "submodule",
@@ -242,15 +242,16 @@ fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> 
         } else {
             ("repository", None)
         };
-        if is_told {
-            continue;
-        }
         let cause = format!(
             "what it committed in the {kind} `{place}` is on no remote of that{}, and it is kept for git to fetch from in {}",
             also.unwrap_or_default(),
             kept.display()
         );
-        note(site, task, run, cause)?;
+        if !kept.exists() {
+            note(site, task, run, cause)?;
+        }
+        // Who is killed before tells it again.
+        fs::rename(&part, &kept).map_err(Error::io("write", &kept))?;
     }
     Ok(())
 }
