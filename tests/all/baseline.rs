@@ -214,3 +214,63 @@ fn modes_and_folders_of_the_set_up_are_no_work() {
         "{changed:?}"
     );
 }
+
+#[test]
+fn a_set_up_that_commits_or_leaves_the_branch_is_refused() {
+    let commit = "git -c user.name=S -c user.email=s@example.org commit --quiet --message=Setup";
+    let moved = "a set-up must neither commit nor switch branches";
+    for (setup, how) in [
+        (format!("{commit} --all"), moved),
+        (format!("{commit} --all; exit 3"), "exited with code 3"),
+        ("git checkout --quiet -B other".to_owned(), moved),
+        ("git checkout --quiet --detach".to_owned(), moved),
+        (
+            format!("{commit} --all; git checkout --quiet -B other"),
+            moved,
+        ),
+    ] {
+        let scratch = board(
+            &["echo 1 >one.txt"],
+            &format!("max_returns: 1\nworktree: {{setup: \"echo set-up >>Lock.txt; {setup}\"}}\n"),
+        );
+        scratch.write("Lock.txt", "locked\n");
+        scratch.commit(&["Lock.txt"], "Lock");
+        work(&scratch);
+        let item = scratch.item("T-1");
+        let reason = item["reason"].as_str().unwrap_or_default();
+        assert_eq!(item["status"], "waiting", "{setup}: {item}");
+        assert!(reason.contains(how), "{setup}: {reason}");
+        // Whoever mends it finds nothing of what it committed.
+        scratch.change(".tavern/config.yaml", &format!("; {setup}"), "");
+        scratch.run("tavern-release", &["T-1"]).succeeds();
+        work(&scratch);
+        assert_eq!(scratch.item("T-1")["status"], "completed", "{setup}");
+        assert_eq!(scratch.merged(), "Lock.txt\nREADME.md\none.txt", "{setup}");
+        assert_eq!(shown(&scratch, "Lock.txt"), "locked", "{setup}");
+    }
+}
+
+#[test]
+fn what_the_set_up_renames_is_no_work() {
+    let scripts = [
+        "true",
+        "echo 2 >two.txt\ngit commit --quiet --all --message=Staged\ngit add two.txt\ngit commit --quiet --message=Two",
+        "echo 3 >three.txt",
+    ];
+    let scratch = board(
+        &scripts,
+        "worktree: {setup: \"git mv a.txt b.txt; git rm --quiet gone.txt; echo new >new.txt; git add new.txt\"}\n",
+    );
+    for name in ["a.txt", "gone.txt"] {
+        scratch.write(name, format!("{name}\nand more\n"));
+    }
+    scratch.commit(&["a.txt", "gone.txt"], "Files");
+    work(&scratch);
+    assert_eq!(scratch.item("T-1")["status"], "dead");
+    assert_eq!(
+        scratch.merged(),
+        "README.md\na.txt\ngone.txt\nthree.txt\ntwo.txt"
+    );
+    never_had(&scratch, "b.txt");
+    never_had(&scratch, "new.txt");
+}

@@ -432,11 +432,11 @@ impl World {
         made.map(str::to_owned).collect()
     }
 
-    /// A repository of all that was kept as bundles.
+    /// A repository of all that was kept as bundles, and of what these rest on.
     fn bundled(&self) -> PathBuf {
         let kept = self.scratch.folder().join("home/kept");
         let line = format!(
-            "git init -q --bare '{0}'; [ ! -e \"$HOME/sub\" ] || git -C '{0}' fetch -q \"$HOME/sub\" '+refs/*:refs/sub/*'; \
+            "git init -q --bare '{0}'; git -C '{0}' fetch -q \"$PWD\" '+refs/*:refs/work/*'; [ ! -e \"$HOME/sub\" ] || git -C '{0}' fetch -q \"$HOME/sub\" '+refs/*:refs/sub/*'; \
              for one in .tavern/runs/*/submodules/*.bundle; do [ ! -e \"$one\" ] || \
              git bundle list-heads \"$one\" | while read id name; do git -C '{0}' fetch -q \"$PWD/$one\" \"$name:refs/kept/$id\"; done; done",
             kept.display()
@@ -445,20 +445,14 @@ impl World {
         kept
     }
 
-    /// Each commit of a submodule that is merged is in a repository that outlives the worktrees.
+    /// Each commit of a submodule that is merged is in a repository that its owner has when the worktrees are gone.
     fn links_lead_somewhere(&mut self) {
         let work = self.scratch.work();
         let line = "git rev-list tavern/integration 2>/dev/null | while read one; do git ls-tree -r $one; done | grep '^160000' | sort -u || true";
         for link in self.ran(&work, line).lines() {
             let (id, path) = link[14..].split_once('\t').expect("a path");
             let sub = self.scratch.folder().join("home/sub");
-            let mut places = [
-                work.join(".git/modules").join(path),
-                work.clone(),
-                sub,
-                self.bundled(),
-            ]
-            .into_iter();
+            let mut places = [work.join(".git/modules").join(path), work.clone(), sub].into_iter();
             let has = format!("git cat-file -e {id}");
             let is_there =
                 places.any(|place| place.exists() && self.sh(&place, &has).code == Some(0));

@@ -412,6 +412,34 @@ fn what_is_left_uncommitted_in_a_submodule_is_not_done() {
 }
 
 #[test]
+fn what_is_committed_in_repositories_of_its_own_comes_out_as_data() {
+    let made = "(echo 1 >in.txt && git add . && git commit -qm First)";
+    let script = format!(
+        "for name in plain build/deep; do git init -q $name; (cd $name; {made}; git config core.fsmonitor 'echo x >>\"$HOME/escaped\"; :'); done\n\
+         echo build >.gitignore\ngit add .gitignore\ngit commit -qm Work"
+    );
+    let scratch = board(&script, &[]);
+    if !is_boxed(&scratch) {
+        return;
+    }
+    scratch
+        .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
+        .succeeds();
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
+    for (place, file) in [("plain", "plain"), ("build/deep", "build%2Fdeep")] {
+        assert!(
+            log.contains(&format!("in the repository `{place}` is on no remote")),
+            "{log}"
+        );
+        let bundle = format!(".tavern/runs/T-1@1/submodules/{file}.git.bundle");
+        let heads = scratch.git(&["bundle", "list-heads", &bundle]);
+        assert!(heads.contains("HEAD"), "{heads}");
+    }
+    assert!(!scratch.folder().join("home/escaped").exists());
+}
+
+#[test]
 fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
     let scratch = board(INNER, &[]);
     if !is_boxed(&scratch) {

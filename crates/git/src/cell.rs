@@ -284,7 +284,7 @@ impl Repository {
     }
 
     fn look_into(&self, left: &LeftCell<'_>) -> Result<CellState, GitError> {
-        let output = boxed(left, &self.common_dir().join("objects"), LOOK)?;
+        let output = boxed(left, &self.common_dir().join("objects"), LOOK, [])?;
         Ok(state(&String::from_utf8_lossy(&output)))
     }
 
@@ -306,7 +306,7 @@ impl Repository {
         lines.push(String::new());
         let path = left.out.join("wanted");
         fs::write(&path, lines.join("\n")).map_err(GitError::io("write", path))?;
-        boxed(left, &self.common_dir().join("objects"), PACK)?;
+        boxed(left, &self.common_dir().join("objects"), PACK, [])?;
         let path = left.out.join("pack");
         let reading = || GitError::io("read", &path);
         let mut pack = files::open(&path).map_err(reading())?;
@@ -432,15 +432,17 @@ pub(super) fn gitlinks(listed: &[u8]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Runs `script` of `sh` on the cell, in its sandbox.
-pub(super) fn boxed(
+/// Runs `script` of `sh` on the cell, in its sandbox, with the folder for what it makes and these `paths`.
+pub(super) fn boxed<'a>(
     left: &LeftCell<'_>,
     objects: &Path,
     script: &str,
+    paths: impl IntoIterator<Item = &'a Path>,
 ) -> Result<Vec<u8>, GitError> {
     let mut spec = Spec::new("sh", left.out)
         .args(["-c", script, "sh"])
-        .args([left.out]);
+        .args([left.out])
+        .args(paths);
     spec.wrapper = left.wrapper.to_vec();
     spec.inherits = false;
     let fixed = [

@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::cell::{LeftCell, boxed, gitlinks};
 use super::program::THOROUGH;
@@ -18,18 +19,18 @@ use super::worktree::{bin_beside, sweep};
 use super::{GitError, Repository};
 use tavern_sys::files;
 
-/// Run inside: a bundle for each submodule in which there is what none of its remotes has, and the number and the place of each; and which
-/// have changes that are not committed.
-const BUNDLE: &str = r#"number=0
-find "$GIT_DIR/modules" "$GIT_DIR/inner" -name HEAD -type f 2>/dev/null | while read -r head; do
-    module=${head%/HEAD}
-    test -d "$module/objects" && test -d "$module/refs" || continue
+/// Run inside, with a folder and git directories: a bundle for each in which there is what none of its remotes has, and its number; and
+/// which have changes that are not committed. What a shallow one ends at was fetched, and tags may be.
+const BUNDLE: &str = r#"out=$1 number=0
+shift
+for module; do
     number=$((number + 1))
-    if GIT_DIR=$module git bundle create --quiet "$1/$number.bundle" HEAD --all --reflog --not --remotes 2>/dev/null; then
-        echo "$number ${module#"$GIT_DIR/"}"
+    if GIT_DIR=$module git bundle create --quiet "$out/$number.bundle" HEAD --exclude='refs/tags/*' --all --reflog \
+        --not --remotes $(cat "$module/shallow" 2>/dev/null) 2>/dev/null; then
+        echo "new $number"
     fi
     if test -n "$(GIT_DIR=$module git config core.worktree)" && test -n "$(GIT_DIR=$module git status --porcelain 2>/dev/null)"; then
-        echo "dirty ${module#"$GIT_DIR/"}"
+        echo "dirty $number"
     fi
 done
 "#;
@@ -40,6 +41,26 @@ const DIRTY: &str = "tavern-dirty";
 /// Where in a cell the repositories are that stood in the places of submodules, each by its number.
 const INNER: &str = "inner";
 
+/// Longest name of a bundle, in bytes, but for its end.
+const LONGEST_NAME: usize = 200;
+
+/// A repository inside a worktree.
+struct Inner {
+    git_dir: PathBuf,
+    /// Its place in the worktree, or the name of the submodule.
+    place: String,
+    kind: InnerKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum InnerKind {
+    /// A submodule, as git makes it.
+    Module,
+    /// It stands, or stood, in the place of one.
+    Link,
+    Other,
+}
+
 /// What was committed in a repository inside a worktree, and is nowhere else.
 #[derive(Clone, Debug)]
 pub struct Bundle {
@@ -48,6 +69,23 @@ pub struct Bundle {
     pub is_submodule: bool,
     /// For git to fetch from.
     pub file: PathBuf,
+    /// What it is kept as: no other of its worktree has this name.
+    pub name: String,
+}
+
+/// The name of the bundle that is kept of a repository.
+pub(super) fn bundle_name(place: &str, kind: InnerKind) -> String {
+    let mut name = place.replace('%', "%25").replace('/', "%2F");
+    if name.len() > LONGEST_NAME {
+        name = format!("{:016x}", xxh3_64(place.as_bytes()));
+    }
+    // A submodule may be called as the place of another repository is.
+    let end = if kind == InnerKind::Module {
+        ""
+    } else {
+        ".git"
+    };
+    format!("{name}{end}.bundle")
 }
 
 impl Repository {
@@ -122,70 +160,112 @@ impl Repository {
         if checkout.has_cells() {
             return Ok(Vec::new());
         }
-        let modules = checkout.git_dir.join("modules");
-        let mut found: Vec<(PathBuf, String, bool)> = Vec::new();
-        for entry in WalkDir::new(&modules).into_iter().filter_map(Result::ok) {
-            let path = entry.path();
-            if is_git_dir(path)
-                && let Ok(name) = path.strip_prefix(&modules)
-            {
-                let name = name.to_string_lossy().into_owned();
-                found.push((path.to_owned(), name, true));
-            }
-        }
-        let mut places: Vec<(PathBuf, bool)> = self
-            .status(&checkout)?
-            .nested
-            .into_iter()
-            .map(|place| (place, false))
-            .collect();
-        if has_links(&checkout) {
-            let links = self.filled_links(&checkout)?.into_iter();
-            places.extend(links.map(|place| (place, true)));
-        }
-        for (place, is_submodule) in places {
-            let git_dir = checkout.root.join(&place).join(".git");
-            // A file leads to a repository that is elsewhere.
-            if is_git_dir(&git_dir) {
-                found.push((git_dir, place.to_string_lossy().into_owned(), is_submodule));
-            }
-        }
-        let mut bundles = Vec::new();
-        for (number, (git_dir, place, is_submodule)) in found.into_iter().enumerate() {
-            let inner = Checkout {
-                git_dir,
-                root: checkout.root.clone(),
-            };
-            let file = out.join(format!("{}.bundle", number + 1));
-            let call = self.call(&inner).args(["bundle", "create", "--quiet"]);
-            // The stash, too, and what it has below its top.
-            let refs = ["HEAD", "--all", "--reflog", "--not", "--remotes"];
-            // One that has nothing new is refused, and so is one without a commit.
-            let ran = call.arg(&file).args(refs).limit(THOROUGH);
-            if ran.ending(&[0, 1, 128])?.exit.is_success() {
-                bundles.push(Bundle {
-                    place,
-                    is_submodule,
-                    file,
-                });
-            }
-        }
-        Ok(bundles)
+        let links = if has_links(&checkout) {
+            self.filled_links(&checkout)?
+        } else {
+            Vec::new()
+        };
+        let found = self.repositories_of(worktree, &self.registered(worktree)?.admin, &links);
+        let left = LeftCell {
+            cell: &checkout.git_dir,
+            out,
+            wrapper: &[],
+            branch: None,
+        };
+        Ok(self.bundled(&left, &found)?.0)
     }
 
-    /// Has the owner's own repository of the submodule, if it is there, take in what `bundle` has, below the reference `prefix`
-    /// there. Returns whether it did.
-    pub fn fetch_bundle(&self, bundle: &Bundle, prefix: &str) -> Result<bool, GitError> {
-        let git_dir = self.common_dir().join("modules").join(&bundle.place);
-        if !bundle.is_submodule || !is_git_dir(&git_dir) {
-            return Ok(false);
+    /// The repositories of a worktree: its submodules, whose git directories `admin` has, those that were taken from `links`, and all that
+    /// stand in it, be they ignored or not.
+    fn repositories_of(&self, worktree: &Path, admin: &Path, links: &[PathBuf]) -> Vec<Inner> {
+        let walk = |root: &Path| {
+            let within = WalkDir::new(root).min_depth(1).follow_root_links(false);
+            within.into_iter()
+        };
+        let modules = admin.join("modules");
+        let of_modules = walk(&modules).filter_map(Result::ok).map(|entry| Inner {
+            place: relative(entry.path(), &modules),
+            kind: InnerKind::Module,
+            git_dir: entry.into_path(),
+        });
+        let taken = links.iter().enumerate().map(|(number, link)| Inner {
+            place: link.to_string_lossy().into_owned(),
+            kind: InnerKind::Link,
+            git_dir: admin.join(INNER).join(number.to_string()),
+        });
+        let is_beside = |entry: &DirEntry| {
+            entry
+                .path()
+                .parent()
+                .is_none_or(|above| !above.ends_with(".git"))
+        };
+        let standing = walk(worktree)
+            .filter_entry(is_beside)
+            .filter_map(Result::ok);
+        // A file or a link leads to a repository that is elsewhere.
+        let is_own = |entry: &DirEntry| entry.file_name() == ".git" && entry.file_type().is_dir();
+        let standing = standing.filter(|entry| is_own(entry) && entry.depth() > 1);
+        let standing = standing.map(|entry| {
+            let folder = entry.path().parent().unwrap_or(worktree);
+            let place = relative(folder, worktree);
+            let is_link = links.iter().any(|link| *link == Path::new(&place));
+            Inner {
+                kind: if is_link {
+                    InnerKind::Link
+                } else {
+                    InnerKind::Other
+                },
+                place,
+                git_dir: entry.into_path(),
+            }
+        });
+        let all = of_modules.chain(taken).chain(standing);
+        all.filter(|inner| is_git_dir(&inner.git_dir)).collect()
+    }
+
+    /// Of which of these there are bundles now, and which submodules have changes that are not committed.
+    fn bundled(
+        &self,
+        left: &LeftCell<'_>,
+        found: &[Inner],
+    ) -> Result<(Vec<Bundle>, Vec<String>), GitError> {
+        if found.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
         }
-        let module = Checkout {
-            git_dir,
-            root: self.main_worktree().to_owned(),
+        let dirs = found.iter().map(|inner| inner.git_dir.as_path());
+        let told = boxed(left, &self.common_dir().join("objects"), BUNDLE, dirs)?;
+        let told = String::from_utf8_lossy(&told);
+        let (mut bundles, mut dirty) = (Vec::new(), Vec::new());
+        for (what, number) in told.lines().filter_map(|line| line.split_once(' ')) {
+            let index = number
+                .parse::<usize>()
+                .ok()
+                .and_then(|nth| nth.checked_sub(1));
+            let Some(inner) = index.and_then(|index| found.get(index)) else {
+                continue;
+            };
+            if what == "new" {
+                bundles.push(Bundle {
+                    place: inner.place.clone(),
+                    is_submodule: inner.kind != InnerKind::Other,
+                    name: bundle_name(&inner.place, inner.kind),
+                    file: left.out.join(format!("{number}.bundle")),
+                });
+            } else if inner.kind == InnerKind::Module {
+                dirty.push(inner.place.clone());
+            }
+        }
+        Ok((bundles, dirty))
+    }
+
+    /// Has the owner's own repository of the submodule `place`, if it is there, take in what the bundle `file` has, below the reference
+    /// `prefix` there. Returns whether it did.
+    pub fn fetch_bundle(&self, place: &str, file: &Path, prefix: &str) -> Result<bool, GitError> {
+        let Some(module) = self.own_module(place) else {
+            return Ok(false);
         };
         let heads = self.call(&module).args(["bundle", "list-heads"]);
-        let heads = heads.arg(&bundle.file).read()?;
+        let heads = heads.arg(file).read()?;
         let heads = String::from_utf8_lossy(&heads).into_owned();
         let names = heads
             .lines()
@@ -203,7 +283,7 @@ impl Repository {
             "--no-write-fetch-head",
             "--no-recurse-submodules",
         ];
-        let call = self.call(&module).args(fetch).arg(&bundle.file).args(specs);
+        let call = self.call(&module).args(fetch).arg(file).args(specs);
         call.limit(THOROUGH).read()?;
         Ok(true)
     }
@@ -221,50 +301,23 @@ impl Repository {
         Ok(())
     }
 
-    /// What was committed in submodules of the cell, as bundles in its folder `out`. Some of them were taken from these places
-    /// in the `worktree`, whose entry remembers in which there are changes.
+    /// What was committed in repositories of the cell and of its worktree, as bundles in its folder `out`. Some of them were taken from
+    /// these places in the `worktree`, whose entry remembers in which submodules there are changes.
     pub fn submodules_of(
         &self,
         worktree: &Path,
         left: &LeftCell<'_>,
         places: &[PathBuf],
     ) -> Result<Vec<Bundle>, GitError> {
-        if !["modules", INNER]
-            .iter()
-            .any(|name| left.cell.join(name).is_dir())
-        {
-            return Ok(Vec::new());
-        }
-        let told = boxed(left, &self.common_dir().join("objects"), BUNDLE)?;
-        let told = String::from_utf8_lossy(&told);
-        if let Ok(checkout) = self.checkout(worktree) {
-            let dirty = told
-                .lines()
-                .filter_map(|line| line.strip_prefix("dirty modules/"));
-            let list: String = dirty.map(|name| format!("{name}\n")).collect();
+        let found = self.repositories_of(worktree, left.cell, places);
+        let has_submodules = found.iter().any(|inner| inner.kind != InnerKind::Other);
+        let (bundles, dirty) = self.bundled(left, &found)?;
+        if has_submodules && let Ok(checkout) = self.checkout(worktree) {
+            let list: String = dirty.iter().map(|name| format!("{name}\n")).collect();
             let file = checkout.git_dir.join(DIRTY);
             files::write(&file, list.as_bytes()).map_err(GitError::io("write", &file))?;
         }
-        let bundle = |(number, submodule): (&str, &str)| {
-            let number: u32 = number.parse().ok()?;
-            let place = match submodule.split_once('/')? {
-                (INNER, taken) => places
-                    .get(taken.parse::<usize>().ok()?)?
-                    .to_string_lossy()
-                    .into_owned(),
-                (_, name) => name.to_owned(),
-            };
-            Some(Bundle {
-                place,
-                is_submodule: true,
-                file: left.out.join(format!("{number}.bundle")),
-            })
-        };
-        Ok(told
-            .lines()
-            .filter_map(|line| line.split_once(' '))
-            .filter_map(bundle)
-            .collect())
+        Ok(bundles)
     }
 }
 
@@ -273,6 +326,11 @@ fn has_links(checkout: &Checkout) -> bool {
     let link = u32::from(git2::FileMode::Commit);
     git2::Index::open(&checkout.git_dir.join("index"))
         .map_or(true, |index| index.iter().any(|entry| entry.mode == link))
+}
+
+fn relative(path: &Path, root: &Path) -> String {
+    let inner = path.strip_prefix(root).unwrap_or(path);
+    inner.to_string_lossy().into_owned()
 }
 
 fn is_git_dir(path: &Path) -> bool {

@@ -96,13 +96,10 @@ impl Repository {
             let made = std::os::unix::fs::symlink(from, cell.join(name));
             made.map_err(GitError::io("write in", cell))
         };
+        // What it adds of submodules outlives the cell, as those that are there do.
         let modules = entry.admin.join("modules");
-        if worktree.join(".gitmodules").exists() {
-            fs::create_dir_all(&modules).map_err(GitError::io("make", &modules))?;
-        }
-        if modules.exists() {
-            shared("modules", &modules)?;
-        }
+        fs::create_dir_all(&modules).map_err(GitError::io("make", &modules))?;
+        shared("modules", &modules)?;
         let lfs = common.join("lfs");
         if lfs.exists() {
             shared("lfs", &lfs)?;

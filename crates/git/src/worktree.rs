@@ -24,7 +24,7 @@ use super::lock::FileLock;
 use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
 use super::repository::Checkout;
-use super::{CommitId, GitError, Repository};
+use super::{CommitId, GitError, Head, Repository};
 use tavern_sys::clock;
 use tavern_sys::files::{self, gone};
 
@@ -167,6 +167,20 @@ impl Repository {
             .arg(&reference)
             .read()?;
         Ok(true)
+    }
+
+    /// Puts the branch that the worktree at `path` was on back to where it was `before`, if commands have moved the worktree's `HEAD`
+    /// since. Returns whether they have.
+    pub fn undo_moves(&self, path: &Path, before: &Head) -> Result<bool, GitError> {
+        let is_moved = self.head_of(path).ok().as_ref() != Some(before);
+        if let Head::Branch { name, commit } = before
+            && is_moved
+        {
+            let reference = branch_reference(name)?;
+            let tip = self.tip(&reference)?;
+            self.swap(&reference, tip.as_ref(), Some(commit), "tavern: put back")?;
+        }
+        Ok(is_moved)
     }
 
     /// The commit that the worktree at `path` was at, on no branch, before somebody deleted its folder: only git's entry

@@ -153,15 +153,24 @@ fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) ->
         wrapper: sandbox::of_command(site, role, worktree)?,
         ..CommandSpec::new(command, worktree)
     };
+    let repository = site.repository()?;
+    let before = repository.head_of(worktree)?;
     let result =
         run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;
-    if result.is_success() {
+    // What it committed would be merged as the work of whoever comes next.
+    let has_moved = repository.undo_moves(worktree, &before)?;
+    if result.is_success() && !has_moved {
         return Ok(());
     }
-    let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
+    let how = if result.is_success() {
+        "moved HEAD: a set-up must neither commit nor switch branches".to_owned()
+    } else {
+        let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
+        format!("{}{lack}", result.end)
+    };
     Err(Error::SetUp {
         command: command.clone(),
-        how: format!("{}{lack}", result.end),
+        how,
         output: result.output,
     })
 }

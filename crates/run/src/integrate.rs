@@ -14,6 +14,7 @@ use super::processes::{INTEGRATION, end_processes, mark_of};
 use super::record::{last_token, role_of_work, run_name};
 use super::report::sent_back;
 use super::site::Site;
+use super::take_over::lost_link;
 use super::trust::Trust;
 use super::worktree::{clean, clear_ended, named};
 use tavern_core::eligible::Lack;
@@ -180,6 +181,9 @@ fn attempt(
             work.short()
         );
         return send_back(site, task, &failed(site), reason).map(Some);
+    }
+    if let Some(lost) = lost_link(site, &task.id, &tip, &merged)? {
+        return Ok(Some(Integrated::Lacks(Lack::NotReady(lost))));
     }
     if !task.done_when.is_empty() {
         // `advance` looks again, after the work of verifying.

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use super::artifacts::Artifacts;
 use super::cell::Cell;
 use super::error::Error;
-use super::record::{Metadata, run_of};
+use super::record::{Metadata, last_token, run_name, run_of};
 use super::sandbox;
 use super::site::Site;
+use tavern_core::eligible::NotReady;
 use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
 use tavern_git::{Bundle, CellLeft, CommitId, GitError, KeptRef, LeftCell, OutsideChange};
@@ -22,6 +23,7 @@ use tavern_store::{Board, Entry};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
 use tavern_sys::files;
+use tavern_sys::process::quoted;
 
 /// What a cell is called that was taken over, until it is gone, and one that could not be.
 const SPENT: &str = ".spent-";
@@ -29,6 +31,9 @@ const BROKEN: &str = ".broken-";
 
 /// Bundles of what a run committed in submodules, in its folder.
 pub const SUBMODULES: &str = "submodules";
+
+/// How the references begin that the owner's own repository of a submodule has for it.
+const OWN: &str = "refs/tavern/";
 
 /// A cell of which there is nothing to be had any more.
 #[derive(Clone, Debug)]
@@ -212,47 +217,93 @@ pub fn take_inner(site: &Site, task: &TaskId, run: &str, worktree: &Path) -> Res
     keep_bundles(site, task, run, bundles)
 }
 
-/// What was committed in repositories inside a worktree stays with the run, and is told. The owner's own repository of a submodule
-/// has it, too.
+/// What was committed in repositories inside a worktree stays with the run, and is told once. The owner's own repository of a
+/// submodule has it, too.
 fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> Result<(), Error> {
-    for (number, bundle) in bundles.into_iter().enumerate() {
+    for bundle in bundles {
         let folder = Artifacts::create(&site.board, run)?.path(SUBMODULES);
         files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
-        let kept = folder.join(format!("{}.bundle", number + 1));
+        let kept = folder.join(&bundle.name);
+        let part = kept.with_extension("part");
         let mut source = files::open(&bundle.file).map_err(Error::io("read", &bundle.file))?;
-        let mut copy = fs::File::create(&kept).map_err(Error::io("write", &kept))?;
+        let mut copy = fs::File::create(&part).map_err(Error::io("write", &part))?;
         io::copy(&mut source, &mut copy)
             .and_then(|_| copy.sync_all())
-            .map_err(Error::io("write", &kept))?;
-        let kind = if bundle.is_submodule {
-            "submodule"
+            .map_err(Error::io("write", &part))?;
+        let place = &bundle.place;
+        let (kind, also) = if bundle.is_submodule {
+            let reference = format!("{OWN}{run}");
+            let fetched = site.repository()?.fetch_bundle(place, &part, &reference);
+            let also = format!(", your own clone of it has it below `{reference}/`");
+            (
+                "submodule",
+                Some(also).filter(|_| fetched.is_ok_and(|fetched| fetched)),
+            )
         } else {
-            "repository"
-        };
-        let what = format!(
-            "what it committed in the {kind} `{}` is on no remote of that",
-            bundle.place
-        );
-        let reference = format!("refs/tavern/{run}");
-        let fetched = site.repository()?.fetch_bundle(
-            &Bundle {
-                file: kept.clone(),
-                ..bundle
-            },
-            &reference,
-        );
-        let also = if fetched.is_ok_and(|fetched| fetched) {
-            format!(", your own clone of it has it below `{reference}/`")
-        } else {
-            String::new()
+            ("repository", None)
         };
         let cause = format!(
-            "{what}{also}, and it is kept for git to fetch from in {}",
+            "what it committed in the {kind} `{place}` is on no remote of that{}, and it is kept for git to fetch from in {}",
+            also.unwrap_or_default(),
             kept.display()
         );
-        note(site, task, run, cause)?;
+        if !kept.exists() {
+            note(site, task, run, cause)?;
+        }
+        // Who is killed before tells it again.
+        fs::rename(&part, &kept).map_err(Error::io("write", &kept))?;
     }
     Ok(())
+}
+
+/// Why `merged` can't be merged into `tip` yet: it names a commit of a submodule that was pushed nowhere, and of which the owner would
+/// have nothing but a bundle.
+pub fn lost_link(
+    site: &Site,
+    task: &TaskId,
+    tip: &CommitId,
+    merged: &CommitId,
+) -> Result<Option<NotReady>, Error> {
+    let repository = site.repository()?;
+    let mut links = repository.links_since(tip, merged)?;
+    links.retain(|link| !repository.has_linked(link));
+    if links.is_empty() {
+        return Ok(None);
+    }
+    let last = last_token(&site.board, task)?;
+    let worktree = site.board.worktree(task);
+    if worktree.exists() && repository.is_worktree(&worktree)? {
+        take_inner(site, task, &run_name(task, last), &worktree)?;
+    }
+    for link in links {
+        let mut kept = None;
+        let runs = (1..=last).map(|token| run_name(task, token));
+        let files = runs.flat_map(|run| link.bundles().map(|name| (run.clone(), name)));
+        for (run, name) in files {
+            let file = Artifacts::open(&site.board, &run)
+                .path(SUBMODULES)
+                .join(name);
+            if file.exists() {
+                // What of it can't be had is missing below.
+                for place in [&*link.name, &link.path.to_string_lossy()] {
+                    drop(repository.fetch_bundle(place, &file, &format!("{OWN}{run}")));
+                }
+                kept = Some(file);
+            }
+        }
+        if let Some(bundle) = kept.filter(|_| !repository.has_linked(&link)) {
+            let (path, commit) = (quoted(&link.path), link.commit.short());
+            let message = format!(
+                "its work names commit {commit} of the submodule {path}, which is on no remote of that, and you have no clone of it"
+            );
+            let hint = format!(
+                "git submodule update --init {path}; or, where it is new, clone its remote to there, or {}",
+                bundle.display()
+            );
+            return Ok(Some(NotReady::new(message, hint)));
+        }
+    }
+    Ok(None)
 }
 
 /// From now on there is nothing in the cell that counts.

@@ -511,6 +511,11 @@ fn no_setting_of_its_git_counts_outside() {
         return;
     };
     work(&scratch);
+    // It names a commit of a repository of its own, which its owner has to want.
+    scratch.stands("T-1", "approved", 1);
+    let bundle = ".tavern/runs/T-1@1/submodules/inner.git.bundle";
+    scratch.git(&["clone", "--quiet", bundle, "inner"]);
+    scratch.run("tavern-merge", &["T-1"]).succeeds();
     is_done(&scratch);
     assert!(
         !is_at_home(&scratch, "escaped"),
