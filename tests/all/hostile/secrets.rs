@@ -8,10 +8,14 @@ use crate::support::{AT_ONCE, CONFIG, Scratch, has};
 
 /// A board of one item with this script, for which variables are set that nobody has let through.
 fn board(script: &str, done_when: &[&str], config: &str) -> Scratch {
-    let script: String = script.lines().map(|line| format!("  {line}\n")).collect();
+    let lines: String = script.lines().map(|line| format!("  {line}\n")).collect();
+    let script = if script.is_empty() {
+        String::new()
+    } else {
+        format!("  ```sh\n{lines}  ```\n")
+    };
     let task = json!({ "done_when": done_when });
-    let queue =
-        format!("- [ ] T-1: Work\n  ```sh\n{script}  ```\n  ```yaml task\n  {task}\n  ```\n");
+    let queue = format!("- [ ] T-1: Work\n{script}  ```yaml task\n  {task}\n  ```\n");
     Scratch::shell(&queue, &format!("base: main\n{AT_ONCE}{config}"))
 }
 

@@ -58,22 +58,24 @@ impl<'t> Document<'t> {
         const LONGEST: usize = 24;
         let start = markup::line_end(self.text, item.head.end, item.span.end);
         let below = &self.text[start..item.span.end];
-        if !below.contains(':') {
-            return Vec::new();
-        }
-        let mut lines = Below::default();
-        let own = below
-            .split_inclusive('\n')
-            .filter(|line| lines.is_own(line));
-        let stated = own.filter_map(|line| {
+        let stated = |line: &'t str| {
             let line = line.trim();
             let behind = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
             let (name, value) = line[behind.unwrap_or(0)..].split_once(':')?;
             let is_name = name.len() < LONGEST && !name.contains(['(', '[', '{', '<']);
             let is_meant = is_name && names.contains(&&*slug(name));
             is_meant.then(|| bare(value))
-        });
-        stated.collect()
+        };
+        let lines = || below.split_inclusive('\n');
+        // To tell which lines are its own takes longer, and hardly an item states anything.
+        if !lines().any(|line| stated(line).is_some()) {
+            return Vec::new();
+        }
+        let mut own = Below::default();
+        lines()
+            .filter(|line| own.is_own(line))
+            .filter_map(stated)
+            .collect()
     }
 
     /// What an item that nobody has begun waits for by such lines: IDs, and what items here are called or should be.
