@@ -185,6 +185,9 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
         "- After: One and Three, four",
         "blocked_by: T07",
         "**Depends on**: E-5",
+        "Requires: One",
+        "**Dependencies**: One",
+        "Its colour.\n  Waits for: One",
     ] {
         let list = format!(
             "- [ ] Two (role: admin)\n  {line}\n{script}- [ ] One\n  **ID**: first-1\n{script}- [ ] Three, four\n{script}- [ ] T07 seven\n  - ID: E-5\n{script}"
@@ -214,6 +217,11 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
         ("Blocked by: none", 0),
         ("**Blocked by**: —", 0),
         ("Requires: Python", 0),
+        ("After: he sees the page", 0),
+        ("- Before: 3 s\n  - After: 1 s", 0),
+        ("The colour of the page\n  depends on: the weather", 0),
+        ("<!-- internal\n  Depends on: the vendor\n  -->", 0),
+        ("`Depends on: the weather`", 0),
         ("Note: after: Nine", 0),
         ("> after: Nine", 0),
         ("- [ ] step\n    after: Nine", 0),
@@ -270,10 +278,11 @@ fn a_list_in_the_form_of_tasks_md_is_worked_by_its_priorities_blockers_and_claim
     assert_eq!(priorities, ["1", "0", "3"]);
     // What is claimed and done is done.
     let scratch = with_list(&format!(
-        "- [x] One (@bob)\n- [ ] Two (after: One)\n- [ ] Ask @bob\n{}",
-        item("A")
+        "- [x] One (@bob)\n- [ ] Two (after: One)\n- [ ] Ask @bob\n{}{}",
+        item("A"),
+        item("Upgrade the parser (@babel/core)")
     ));
-    assert_eq!(worked(&scratch), ["A"]);
+    assert_eq!(worked(&scratch), ["A", "Upgrade the parser (@babel/core)"]);
     scratch
         .run("tavern-check", &["TODO.md"])
         .ends(0)
@@ -325,6 +334,14 @@ fn steps_under_the_heading_of_a_task_and_conditions_are_not_worked_as_items() {
     let scratch = with_list(one);
     scratch.run("tavern-check", &["TODO.md"]).ends(0);
     drain(&scratch).ends(0).says("1 of 1 completed");
+    for heading in [
+        "3. Acceptance criteria",
+        "Definition of Done (DoD)",
+        "User acceptance criteria",
+    ] {
+        let scratch = with_list(&format!("{}## {heading}\n\n{}", item("A"), item("B")));
+        assert_eq!(worked(&scratch), ["A"], "{heading}");
+    }
     // Other boxes under such a heading are items.
     let scratch = with_list(&format!("### Task 1: Build\n\n{}", item("A")));
     assert_eq!(worked(&scratch), ["A"]);

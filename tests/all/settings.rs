@@ -93,6 +93,9 @@ fn a_remark_that_ends_with_a_colon_is_no_parent() {
         "roles:\n# note:\n  coder:\n    max_attempts: 9\n",
         "# Everything:\n  lease: 1m\n",
         "#roles:\nlease: 1m\n",
+        "worktree:\n  setup: make\n#roles:\n#  coder:\n#    runner: shell\n  timeout: 5m\n",
+        "worktree:\n# roles:\n  setup: make\n",
+        "roles:\n  coder:\n    runner: shell\n#roles:\n  reviewer:\n    runner: shell\n",
         "roles:\n#  planner:\n  coder:\n    max_attempts: 9\n",
     ] {
         scratch.write(CONFIG, text);
@@ -102,6 +105,11 @@ fn a_remark_that_ends_with_a_colon_is_no_parent() {
         ("#roles:\n  coder:\n    max_attempts: 9\n", "coder", "roles"),
         (
             "# roles:\n#   coder:\n    max_attempts: 9\n",
+            "max_attempts",
+            "coder",
+        ),
+        (
+            "#roles:\n#  coder:\n#    runner: shell\n    max_attempts: 9\n",
             "max_attempts",
             "coder",
         ),

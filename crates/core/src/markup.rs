@@ -647,11 +647,11 @@ pub const CLAIMED: &str = "(@…)";
 
 /// What the title ends with if it is claimed, else the first of these signs, if nothing is left of it without what they leave out: no word but tags (`#home`).
 pub fn left_out(title: &str) -> Option<&'static str> {
-    if title.ends_with(')')
-        && title
-            .rfind('(')
-            .is_some_and(|at| title[at..].starts_with(CLAIM))
-    {
+    // `(@babel/core)` is a package.
+    let claim = title
+        .strip_suffix(')')
+        .and_then(|title| title.rsplit_once(CLAIM));
+    if claim.is_some_and(|(title, name)| title.ends_with(' ') && !name.contains(['/', '('])) {
         return Some(CLAIMED);
     }
     // Hardly a title has any of these signs.

@@ -7,6 +7,15 @@ pub(super) const CONDITIONS: &str = "conditions";
 /// Those called `Step 1` are of the task that the heading names.
 pub(super) const STEPS: &str = "steps of one task";
 
+/// Headings of a few words that have one of these say so.
+const PHRASES: [&[&str]; 4] = [
+    &["acceptance", "criteria"],
+    &["success", "criteria"],
+    &["exit", "criteria"],
+    &["definition", "of", "done"],
+];
+const LONGEST: usize = 6;
+
 /// What the headings around a place come to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headed {
@@ -27,10 +36,14 @@ impl Headed {
         match &words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
             [first @ ("p0" | "p1" | "p2" | "p3"), ..] => self.priority = first.as_bytes()[1] - b'0',
             ["task", number, ..] if is_number(number) => self.boxes = Some(STEPS),
-            ["success" | "acceptance", "criteria"] | ["definition", "of", "done"] => {
-                self.boxes = Some(CONDITIONS);
-            }
             _ => {}
+        }
+        let says = |phrase: &[&str]| {
+            let mut parts = words.windows(phrase.len());
+            words.len() <= LONGEST && parts.any(|words| words == phrase)
+        };
+        if PHRASES.iter().any(|phrase| says(phrase)) {
+            self.boxes = Some(CONDITIONS);
         }
         self
     }

@@ -24,6 +24,24 @@ const BLOCKED_BY: char = '⛔';
 /// So many comparisons of phrases with names are made for one document at most.
 const MOST_LOOKS: usize = 300_000;
 
+/// So a line begins that says what an item waits for.
+const MEANT: [&str; 2] = ["blocked-by", "depends-on"];
+/// Or may say so.
+const MAY_BE: [&str; 12] = [
+    "after",
+    "blocked-on",
+    "blockedby",
+    "dependencies",
+    "dependency",
+    "depends",
+    "depends-upon",
+    "needs",
+    "prerequisites",
+    "requires",
+    "wait-for",
+    "waits-for",
+];
+
 impl<'t> Document<'t> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
     pub fn named_by<'a>(&self, item: &'a Item<'_>) -> Result<Vec<usize>, &'a str> {
@@ -62,7 +80,8 @@ impl<'t> Document<'t> {
             let line = line.trim();
             let behind = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
             let (name, value) = line[behind.unwrap_or(0)..].split_once(':')?;
-            let is_name = name.len() < LONGEST && !name.contains(['(', '[', '{', '<']);
+            let is_name =
+                name.len() < LONGEST && !name.contains(['(', '[', '{', '<', '`', '|', '\\']);
             let is_meant = is_name && names.contains(&&*slug(name));
             is_meant.then(|| bare(value))
         };
@@ -71,9 +90,22 @@ impl<'t> Document<'t> {
         if !lines().any(|line| stated(line).is_some()) {
             return Vec::new();
         }
-        let mut own = Below::default();
+        let (mut own, mut is_comment, mut above) = (Below::default(), false, "");
+        let is_short = |line: &str| {
+            let name = line.split_once(':').map(|(name, _)| name);
+            line.is_empty() || name.is_some_and(|name| name.len() < LONGEST)
+        };
+        let mut is_stated = |line: &'t str| {
+            is_comment |= line.contains("<!--");
+            let is_hidden = is_comment;
+            is_comment &= !line.contains("-->");
+            // What goes on with a sentence states nothing.
+            let goes_on = line.trim().starts_with(char::is_lowercase) && !is_short(above);
+            above = line.trim();
+            own.is_own(line) && !is_hidden && !goes_on
+        };
         lines()
-            .filter(|line| own.is_own(line))
+            .filter(|line| is_stated(line))
             .filter_map(stated)
             .collect()
     }
@@ -85,22 +117,35 @@ impl<'t> Document<'t> {
             item.status,
             Status::Draft | Status::Pending | Status::Waiting
         );
-        for line in self.stated_below(item, &["after", "blocked-by", "depends-on"]) {
-            let is_nothing = ["", "none", "nothing", "n-a"].contains(&&*slug(line));
-            if is_begun || is_nothing && !line.is_empty() {
-                continue;
-            }
-            let parts = line
-                .split([',', '&', '+'])
-                .flat_map(|part| part.split(" and "));
-            let parts = match self.called_so(line) {
-                Some(_) => vec![line],
-                None => parts.map(bare).collect(),
-            };
-            for part in parts {
-                match part.parse() {
-                    Ok(id) if self.called_so(part).is_none() => ids.push(id),
-                    _ => names.push(part.into()),
+        if is_begun {
+            return (ids, names);
+        }
+        let known = |part: &str| self.called_so(part).is_some();
+        for (said, is_always) in [(&MEANT[..], true), (&MAY_BE[..], false)] {
+            for line in self.stated_below(item, said) {
+                let is_nothing = ["none", "nothing", "n-a"].contains(&&*slug(line))
+                    || slug(line).is_empty() && !line.is_empty();
+                if is_nothing {
+                    continue;
+                }
+                let parts = line
+                    .split([',', '&', '+'])
+                    .flat_map(|part| part.split(" and "));
+                let parts: Vec<&str> = if known(line) {
+                    vec![line]
+                } else {
+                    parts.map(bare).collect()
+                };
+                // These are words where they name nothing.
+                let is_meant = |part: &&str| known(part) || part.parse::<TaskId>().is_ok();
+                if !is_always && !parts.iter().all(is_meant) {
+                    continue;
+                }
+                for part in parts {
+                    match part.parse() {
+                        Ok(id) if !known(part) => ids.push(id),
+                        _ => names.push(part.into()),
+                    }
                 }
             }
         }

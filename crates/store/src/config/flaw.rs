@@ -46,13 +46,14 @@ impl Flaw {
         }
     }
 
-    /// A key whose own parent is a comment, if there is one.
+    /// A key whose own parent is a comment, if there is one. Where the text is not misread, one that another may have by right is none.
     pub(super) fn of_orphan(
         path: &Path,
         text: &str,
+        is_misread: bool,
         is_setting: impl Fn(&str) -> bool,
     ) -> Option<Flaw> {
-        let (at, parent) = orphan(text, is_setting)?;
+        let (at, parent) = orphan(text, is_misread, is_setting)?;
         let (_, key, _) = key_of(text[at..].lines().next()?)?;
         let (_, above, _) = key_of(text.lines().nth(parent)?)?;
         let message = format!("`{key}` belongs below `{above}`, which is a comment");
@@ -112,27 +113,36 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
 ///
 /// A comment is a parent if it is a setting that was taken away: a key of its own between the lines above and below, no further out than
 /// the line that the key counts for now. At the outermost level any remark looks like one (`# note:`): there it is a name in `settings`.
-fn orphan(text: &str, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
-    // The indents of the lines that the one at hand is within, and the parents among the comments right above it.
+/// Below a key that stands, one that was taken away with what was below it is none, nor is one of the outermost level, unless the text
+/// is misread.
+fn orphan(text: &str, is_misread: bool, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
+    // The indents of the lines that the one at hand is within, and the parents among the comments right above it: how far they are
+    // indented, whether they have lines of their own, and where they are.
     let mut within: Vec<usize> = Vec::new();
-    let mut comments: Vec<(usize, usize)> = Vec::new();
+    let mut comments: Vec<(usize, bool, usize)> = Vec::new();
     let mut start = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let content = line.trim_start();
         if line.starts_with('#') {
             let key = key_of(line).filter(|(indent, key, _)| *indent > 0 || settings(key));
-            comments.extend(key.filter(|key| key.2).map(|(indent, ..)| (indent, number)));
+            if let Some((indent, _, is_parent)) = key {
+                for (above, has_lines, _) in &mut comments {
+                    *has_lines |= *above < indent;
+                }
+                comments.extend(is_parent.then_some((indent, false, number)));
+            }
         } else if !content.trim_end().is_empty() && !content.starts_with('#') {
             let indent = line.len() - content.len();
             while within.last().is_some_and(|outer| *outer >= indent) {
                 within.pop();
             }
-            let least = within.last().copied().unwrap_or_default();
-            let parent = comments
-                .iter()
-                .rev()
-                .find(|(above, _)| (least..indent).contains(above));
-            if let Some((_, parent)) = parent.filter(|_| key_of(line).is_some()) {
+            let outer = within.last().copied();
+            let may_be = |(above, has_lines, _): &&(usize, bool, usize)| {
+                let is_clear = !has_lines && *above > 0 || is_misread || outer.is_none();
+                is_clear && (outer.unwrap_or_default()..indent).contains(above)
+            };
+            let parent = comments.iter().rev().find(may_be);
+            if let Some((.., parent)) = parent.filter(|_| key_of(line).is_some()) {
                 return Some((start + indent, *parent));
             }
             within.push(indent);

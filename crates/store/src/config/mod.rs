@@ -474,8 +474,9 @@ impl Config {
         let settings =
             LazyCell::new(|| serde_yaml::to_value(Config::default()).unwrap_or_default());
         let is_setting = |key: &str| settings.get(key).is_some();
-        if let Some(orphan) = Flaw::of_orphan(path, text, is_setting) {
-            return Err(flawed(orphan));
+        let orphan = |is_misread| Flaw::of_orphan(path, text, is_misread, is_setting).map(flawed);
+        if let Some(orphan) = orphan(false) {
+            return Err(orphan);
         }
         let set = yaml::read::<Value>(text);
         let has_null = set.as_ref().is_ok_and(has_null);
@@ -486,6 +487,9 @@ impl Config {
         });
         // An error of a merged value has no place, and a null is merged as the default: the text itself is read.
         if config.is_err() || has_null {
+            if let Some(orphan) = orphan(true).filter(|_| config.is_err()) {
+                return Err(orphan);
+            }
             yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
         }
         let config = config.map_err(from_yaml)?;
