@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
-use memchr::{memchr_iter, memchr3};
+use memchr::{memchr, memchr_iter, memchr3};
 
 use super::all_names::AllNames;
 use super::below::Below;
@@ -71,11 +71,20 @@ impl<'t> Document<'t> {
         item.block.is_none() && self.entries(item).len() == 1
     }
 
+    /// The item without its first line.
+    fn below(&self, item: &Item<'_>) -> &'t str {
+        let end = item.span.end;
+        let line = memchr(b'\n', self.text[item.head.end..end].as_bytes());
+        &self.text[line.map_or(end, |line| item.head.end + line + 1)..end]
+    }
+
     /// What the item's own lines below its title state under one of these names: `**Blocked by**: x`.
     fn stated_below(&self, item: &Item<'_>, names: &[&str]) -> Vec<&'t str> {
         const LONGEST: usize = 24;
-        let start = markup::line_end(self.text, item.head.end, item.span.end);
-        let below = &self.text[start..item.span.end];
+        let below = self.below(item);
+        if memchr(b':', below.as_bytes()).is_none() {
+            return Vec::new();
+        }
         let stated = |line: &'t str| {
             let line = line.trim();
             let behind = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
@@ -117,7 +126,7 @@ impl<'t> Document<'t> {
             item.status,
             Status::Draft | Status::Pending | Status::Waiting
         );
-        if is_begun {
+        if is_begun || memchr(b':', self.below(item).as_bytes()).is_none() {
             return (ids, names);
         }
         let known = |part: &str| self.called_so(part).is_some();

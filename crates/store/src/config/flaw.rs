@@ -117,19 +117,18 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
 /// is misread.
 fn orphan(text: &str, is_misread: bool, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
     // The indents of the lines that the one at hand is within, and the parents among the comments right above it: how far they are
-    // indented, whether they have lines of their own, and where they are.
+    // indented, their keys, whether they have lines of their own, and where they are.
     let mut within: Vec<usize> = Vec::new();
-    let mut comments: Vec<(usize, bool, usize)> = Vec::new();
+    let mut comments: Vec<(usize, &str, bool, usize)> = Vec::new();
     let mut start = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let content = line.trim_start();
         if line.starts_with('#') {
-            let key = key_of(line).filter(|(indent, key, _)| *indent > 0 || settings(key));
-            if let Some((indent, _, is_parent)) = key {
-                for (above, has_lines, _) in &mut comments {
+            if let Some((indent, key, is_parent)) = key_of(line) {
+                for (above, _, has_lines, _) in &mut comments {
                     *has_lines |= *above < indent;
                 }
-                comments.extend(is_parent.then_some((indent, false, number)));
+                comments.extend(is_parent.then_some((indent, key, false, number)));
             }
         } else if !content.trim_end().is_empty() && !content.starts_with('#') {
             let indent = line.len() - content.len();
@@ -137,9 +136,10 @@ fn orphan(text: &str, is_misread: bool, settings: impl Fn(&str) -> bool) -> Opti
                 within.pop();
             }
             let outer = within.last().copied();
-            let may_be = |(above, has_lines, _): &&(usize, bool, usize)| {
+            let may_be = |(above, key, has_lines, _): &&(usize, &str, bool, usize)| {
                 let is_clear = !has_lines && *above > 0 || is_misread || outer.is_none();
-                is_clear && (outer.unwrap_or_default()..indent).contains(above)
+                let is_between = (outer.unwrap_or_default()..indent).contains(above);
+                is_clear && is_between && (*above > 0 || settings(key))
             };
             let parent = comments.iter().rev().find(may_be);
             if let Some((.., parent)) = parent.filter(|_| key_of(line).is_some()) {
