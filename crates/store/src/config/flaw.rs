@@ -8,6 +8,13 @@ use tavern_core::near::nearest;
 use tavern_core::problem::{Position, excerpt, one_line};
 use tavern_core::yaml::YamlError;
 
+/// Whether a text could be read as settings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    Untried,
+    Failed,
+}
+
 /// One fault at one place of a file. It prints as `file:line:column: message`, the line and a caret under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
@@ -50,10 +57,10 @@ impl Flaw {
     pub(super) fn of_orphan(
         path: &Path,
         text: &str,
-        is_misread: bool,
+        reading: Reading,
         is_setting: impl Fn(&str) -> bool,
     ) -> Option<Flaw> {
-        let (at, parent) = orphan(text, is_misread, is_setting)?;
+        let (at, parent) = orphan(text, reading, is_setting)?;
         let (_, key, _) = key_of(text[at..].lines().next()?)?;
         let (_, above, _) = key_of(text.lines().nth(parent)?)?;
         let message = format!("`{key}` belongs below `{above}`, which is a comment");
@@ -115,7 +122,7 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
 /// the line that the key counts for now. At the outermost level any remark looks like one (`# note:`): there it is a name in `settings`.
 /// Below a key that stands, one that was taken away with what was below it is none, nor is one of the outermost level, unless the text
 /// is misread.
-fn orphan(text: &str, is_misread: bool, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
+fn orphan(text: &str, reading: Reading, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
     // The indents of the lines that the one at hand is within, and the parents among the comments right above it: how far they are
     // indented, their keys, whether they have lines of their own, and where they are.
     let mut within: Vec<usize> = Vec::new();
@@ -137,7 +144,8 @@ fn orphan(text: &str, is_misread: bool, settings: impl Fn(&str) -> bool) -> Opti
             }
             let outer = within.last().copied();
             let may_be = |(above, key, has_lines, _): &&(usize, &str, bool, usize)| {
-                let is_clear = !has_lines && *above > 0 || is_misread || outer.is_none();
+                let is_clear =
+                    !has_lines && *above > 0 || reading == Reading::Failed || outer.is_none();
                 let is_between = (outer.unwrap_or_default()..indent).contains(above);
                 is_clear && is_between && (*above > 0 || settings(key))
             };

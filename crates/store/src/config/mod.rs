@@ -28,6 +28,7 @@ use tavern_sys::files;
 
 pub use channel::Channel;
 pub use flaw::Flaw;
+use flaw::Reading;
 pub use outcome::{OutcomePolicy, Outcomes};
 pub use pass::Pass;
 pub use role::{Does, Effort, Network, Role};
@@ -474,8 +475,8 @@ impl Config {
         let settings =
             LazyCell::new(|| serde_yaml::to_value(Config::default()).unwrap_or_default());
         let is_setting = |key: &str| settings.get(key).is_some();
-        let orphan = |is_misread| Flaw::of_orphan(path, text, is_misread, is_setting).map(flawed);
-        if let Some(orphan) = orphan(false) {
+        let orphan = |reading| Flaw::of_orphan(path, text, reading, is_setting).map(flawed);
+        if let Some(orphan) = orphan(Reading::Untried) {
             return Err(orphan);
         }
         let set = yaml::read::<Value>(text);
@@ -487,7 +488,7 @@ impl Config {
         });
         // An error of a merged value has no place, and a null is merged as the default: the text itself is read.
         if config.is_err() || has_null {
-            if let Some(orphan) = orphan(true).filter(|_| config.is_err()) {
+            if let Some(orphan) = orphan(Reading::Failed).filter(|_| config.is_err()) {
                 return Err(orphan);
             }
             yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
