@@ -74,7 +74,7 @@ impl<'t> Document<'t> {
     /// The item without its first line.
     fn below(&self, item: &Item<'_>) -> &'t str {
         let end = item.span.end;
-        let line = memchr(b'\n', self.text[item.head.end..end].as_bytes());
+        let line = memchr(b'\n', &self.text.as_bytes()[item.head.end..end]);
         &self.text[line.map_or(end, |line| item.head.end + line + 1)..end]
     }
 
