@@ -88,25 +88,29 @@ impl Repository {
         let path = link.path.to_string_lossy();
         let own = [&*link.name, &path]
             .into_iter()
-            .find_map(|place| self.own_module(place));
-        let found = own.and_then(|own| git2::Repository::open(own.git_dir).ok());
-        found.is_some_and(|own| own.find_commit(oid(&link.commit)).is_ok())
+            .find_map(|place| self.own_repository(place));
+        own.is_some_and(|own| own.find_commit(oid(&link.commit)).is_ok())
     }
 
     /// The owner's own repository of the submodule of this name, or in this place of the main work tree.
-    pub(super) fn own_module(&self, place: &str) -> Option<Checkout> {
+    fn own_repository(&self, place: &str) -> Option<git2::Repository> {
         let is_plain = |part| matches!(part, Component::Normal(_));
         if !Path::new(place).components().all(is_plain) {
             return None;
         }
         let root = self.main_worktree();
         let places = [self.common_dir().join("modules"), root.to_owned()];
-        let found = places
+        places
             .into_iter()
-            .find_map(|folder| git2::Repository::open(folder.join(place)).ok())?;
+            .find_map(|folder| git2::Repository::open(folder.join(place)).ok())
+    }
+
+    /// The same, for git to be run on.
+    pub(super) fn own_module(&self, place: &str) -> Option<Checkout> {
+        let found = self.own_repository(place)?;
         Some(Checkout {
             git_dir: found.path().to_owned(),
-            root: root.to_owned(),
+            root: self.main_worktree().to_owned(),
         })
     }
 }

@@ -59,7 +59,8 @@ fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
-fn words(text: &str) -> Vec<String> {
+/// Its words in lower case, without all that is between them.
+pub(super) fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()

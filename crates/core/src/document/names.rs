@@ -8,6 +8,7 @@ use memchr::{memchr, memchr_iter, memchr3};
 
 use super::all_names::AllNames;
 use super::below::Below;
+use super::headed::words;
 use super::keys::misplaced;
 use super::{Document, Item, ItemList, parse};
 use crate::markup;
@@ -71,17 +72,11 @@ impl<'t> Document<'t> {
         item.block.is_none() && self.entries(item).len() == 1
     }
 
-    /// The item without its first line.
-    fn below(&self, item: &Item<'_>) -> &'t str {
-        let end = item.span.end;
-        let line = memchr(b'\n', &self.text.as_bytes()[item.head.end..end]);
-        &self.text[line.map_or(end, |line| item.head.end + line + 1)..end]
-    }
-
     /// What the item's own lines below its title state under one of these names: `**Blocked by**: x`.
     fn stated_below(&self, item: &Item<'_>, names: &[&str]) -> Vec<&'t str> {
         const LONGEST: usize = 24;
-        let below = self.below(item);
+        let start = markup::line_end(self.text, item.head.end, item.span.end);
+        let below = &self.text[start..item.span.end];
         if memchr(b':', below.as_bytes()).is_none() {
             return Vec::new();
         }
@@ -126,7 +121,7 @@ impl<'t> Document<'t> {
             item.status,
             Status::Draft | Status::Pending | Status::Waiting
         );
-        if is_begun || memchr(b':', self.below(item).as_bytes()).is_none() {
+        if is_begun {
             return (ids, names);
         }
         let known = |part: &str| self.called_so(part).is_some();
@@ -552,10 +547,7 @@ fn number(title: &str) -> Option<&str> {
 
 /// The letters and digits of a text, as links to headings have them.
 fn slug(text: &str) -> String {
-    let words = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect::<Vec<_>>().join("-")
+    words(text).join("-")
 }
 
 #[cfg(test)]

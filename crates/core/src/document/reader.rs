@@ -174,8 +174,8 @@ struct Reader<'t, 's> {
     listed: (usize, usize),
     /// The boxes in quotes.
     quoted: Vec<Range<usize>>,
-    /// Of the last fence, if that was not closed in its item: the problem, and how many boxes are in it.
-    torn: Option<(usize, usize)>,
+    /// Of the last fence, if that was not closed in its item: the problem, what it is called, and how many boxes are in it.
+    torn: Option<(usize, String, usize)>,
 }
 
 struct Frame {

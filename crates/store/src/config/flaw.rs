@@ -123,34 +123,30 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
 /// Below a key that stands, one that was taken away with what was below it is none, nor is one of the outermost level, unless the text
 /// is misread.
 fn orphan(text: &str, reading: Reading, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
-    // The indents of the lines that the one at hand is within, and the parents among the comments right above it: how far they are
-    // indented, their keys, whether they have lines of their own, and where they are.
+    // The indents of the lines that the one at hand is within, and the keys in the comments right above it, with their lines.
     let mut within: Vec<usize> = Vec::new();
-    let mut comments: Vec<(usize, &str, bool, usize)> = Vec::new();
+    let mut comments = Vec::new();
     let mut start = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let content = line.trim_start();
         if line.starts_with('#') {
-            if let Some((indent, key, is_parent)) = key_of(line) {
-                for (above, _, has_lines, _) in &mut comments {
-                    *has_lines |= *above < indent;
-                }
-                comments.extend(is_parent.then_some((indent, key, false, number)));
-            }
+            comments.extend(key_of(line).map(|key| (key, number)));
         } else if !content.trim_end().is_empty() && !content.starts_with('#') {
             let indent = line.len() - content.len();
             while within.last().is_some_and(|outer| *outer >= indent) {
                 within.pop();
             }
             let outer = within.last().copied();
-            let may_be = |(above, key, has_lines, _): &&(usize, &str, bool, usize)| {
+            let mut deepest = 0;
+            let parent = comments.iter().rev().find(|((above, key, is_parent), _)| {
+                let has_lines = deepest > *above;
+                deepest = deepest.max(*above);
                 let is_clear =
                     !has_lines && *above > 0 || reading == Reading::Failed || outer.is_none();
                 let is_between = (outer.unwrap_or_default()..indent).contains(above);
-                is_clear && is_between && (*above > 0 || settings(key))
-            };
-            let parent = comments.iter().rev().find(may_be);
-            if let Some((.., parent)) = parent.filter(|_| key_of(line).is_some()) {
+                *is_parent && is_clear && is_between && (*above > 0 || settings(key))
+            });
+            if let Some((_, parent)) = parent.filter(|_| key_of(line).is_some()) {
                 return Some((start + indent, *parent));
             }
             within.push(indent);

@@ -488,7 +488,9 @@ impl Config {
         });
         // An error of a merged value has no place, and a null is merged as the default: the text itself is read.
         if config.is_err() || has_null {
-            if let Some(orphan) = orphan(Reading::Failed).filter(|_| config.is_err()) {
+            if config.is_err()
+                && let Some(orphan) = orphan(Reading::Failed)
+            {
                 return Err(orphan);
             }
             yaml::read::<Option<Config>>(text).map_err(from_yaml)?;

@@ -13,11 +13,10 @@ fn open_boxes<'l>(lines: impl Iterator<Item = &'l str>) -> usize {
     lines.filter(is_open).count()
 }
 
-/// That it hides so many boxes makes it an error, of whatever item it is.
-fn tell_of_hidden(problem: &mut Problem, count: usize) {
+/// That the `fence` hides so many boxes makes it an error, of whatever item it is.
+fn tell_of_hidden(problem: &mut Problem, fence: &str, count: usize) {
     if count > 0 {
         let boxes = if count == 1 { "box" } else { "boxes" };
-        let fence = problem.message.split(" hides ").next().unwrap_or_default();
         problem.message = format!("{fence} hides {count} {boxes}");
         (problem.code, problem.severity) = ("hidden-items", Severity::Error);
     }
@@ -33,26 +32,27 @@ impl Reader<'_, '_> {
             return;
         }
         let hidden = open_boxes(self.text[fence.content.clone()].lines());
-        if let Some((problem, before)) = torn {
-            return tell_of_hidden(&mut self.problems[problem], before + hidden);
+        if let Some((problem, name, before)) = torn {
+            return tell_of_hidden(&mut self.problems[problem], &name, before + hidden);
         }
         let frame = self.frames.last();
         let item = frame.and_then(|frame| frame.item);
         let is_script =
             markup::shell_of(info).is_some() && frame.is_some_and(|frame| !frame.is_step);
+        let name = format!("unclosed {}", named(self.text, fence.opening.start, info));
         let mut problem = Problem::warning(
             "unclosed-fence",
             fence.opening.clone(),
-            format!("unclosed {}", named(self.text, fence.opening.start, info)),
+            name.clone(),
             "close it with a line of its own, indented as it is",
         );
         if is_script && item.is_some() {
             problem.severity = Severity::Error;
         }
-        tell_of_hidden(&mut problem, hidden);
+        tell_of_hidden(&mut problem, &name, hidden);
         if let Some(item) = item {
             self.items[item].quarantined |= problem.severity == Severity::Error;
-            self.torn = Some((self.problems.len(), hidden));
+            self.torn = Some((self.problems.len(), name, hidden));
         }
         self.problems.push(problem);
     }
@@ -84,10 +84,11 @@ impl Document<'_> {
         if !is_torn || item.shell.is_some() || item.within.is_some() {
             return None;
         }
+        let name = format!("badly indented {}", named(self.text, start, info));
         let mut problem = Problem::error(
             "torn-script",
             item.head.clone(),
-            format!("badly indented {}", named(self.text, start, info)),
+            name.clone(),
             format!(
                 "put {} blanks before each of its lines",
                 item.content_column
@@ -96,7 +97,7 @@ impl Document<'_> {
         let content = self.text[end..]
             .lines()
             .take_while(|line| line.trim() != marks);
-        tell_of_hidden(&mut problem, open_boxes(content));
+        tell_of_hidden(&mut problem, &name, open_boxes(content));
         Some(problem)
     }
 }
