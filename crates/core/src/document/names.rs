@@ -25,10 +25,10 @@ const BLOCKED_BY: char = '⛔';
 /// So many comparisons of phrases with names are made for one document at most.
 const MOST_LOOKS: usize = 300_000;
 
-/// So a line begins that says what an item waits for.
-const MEANT: [&str; 2] = ["blocked-by", "depends-on"];
-/// Or may say so.
-const MAY_BE: [&str; 12] = [
+/// So a line begins that says what an item waits for: the first always, the others where they name something.
+const WAITS: [&str; 14] = [
+    "blocked-by",
+    "depends-on",
     "after",
     "blocked-on",
     "blockedby",
@@ -42,6 +42,7 @@ const MAY_BE: [&str; 12] = [
     "wait-for",
     "waits-for",
 ];
+const ALWAYS: usize = 2;
 
 impl<'t> Document<'t> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
@@ -72,8 +73,8 @@ impl<'t> Document<'t> {
         item.block.is_none() && self.entries(item).len() == 1
     }
 
-    /// What the item's own lines below its title state under one of these names: `**Blocked by**: x`.
-    fn stated_below(&self, item: &Item<'_>, names: &[&str]) -> Vec<&'t str> {
+    /// What the item's own lines below its title state under which of these names: `**Blocked by**: x`.
+    fn stated_below(&self, item: &Item<'_>, names: &[&str]) -> Vec<(usize, &'t str)> {
         const LONGEST: usize = 24;
         let start = markup::line_end(self.text, item.head.end, item.span.end);
         let below = &self.text[start..item.span.end];
@@ -86,8 +87,9 @@ impl<'t> Document<'t> {
             let (name, value) = line[behind.unwrap_or(0)..].split_once(':')?;
             let is_name =
                 name.len() < LONGEST && !name.contains(['(', '[', '{', '<', '`', '|', '\\']);
-            let is_meant = is_name && names.contains(&&*slug(name));
-            is_meant.then(|| bare(value))
+            let slug = is_name.then(|| slug(name))?;
+            let at = names.iter().position(|name| *name == slug)?;
+            Some((at, bare(value)))
         };
         let lines = || below.split_inclusive('\n');
         // To tell which lines are its own takes longer, and hardly an item states anything.
@@ -125,31 +127,28 @@ impl<'t> Document<'t> {
             return (ids, names);
         }
         let known = |part: &str| self.called_so(part).is_some();
-        for (said, is_always) in [(&MEANT[..], true), (&MAY_BE[..], false)] {
-            for line in self.stated_below(item, said) {
-                let is_nothing = ["none", "nothing", "n-a"].contains(&&*slug(line))
-                    || slug(line).is_empty() && !line.is_empty();
-                if is_nothing {
-                    continue;
-                }
-                let parts = line
-                    .split([',', '&', '+'])
-                    .flat_map(|part| part.split(" and "));
-                let parts: Vec<&str> = if known(line) {
-                    vec![line]
-                } else {
-                    parts.map(bare).collect()
-                };
-                // These are words where they name nothing.
-                let is_meant = |part: &&str| known(part) || part.parse::<TaskId>().is_ok();
-                if !is_always && !parts.iter().all(is_meant) {
-                    continue;
-                }
-                for part in parts {
-                    match part.parse() {
-                        Ok(id) if !known(part) => ids.push(id),
-                        _ => names.push(part.into()),
-                    }
+        for (name, line) in self.stated_below(item, &WAITS) {
+            let is_nothing = ["none", "nothing", "n-a"].contains(&&*slug(line))
+                || slug(line).is_empty() && !line.is_empty();
+            if is_nothing {
+                continue;
+            }
+            let parts = line
+                .split([',', '&', '+'])
+                .flat_map(|part| part.split(" and "));
+            let parts: Vec<&str> = if known(line) {
+                vec![line]
+            } else {
+                parts.map(bare).collect()
+            };
+            let is_meant = |part: &&str| known(part) || part.parse::<TaskId>().is_ok();
+            if name >= ALWAYS && !parts.iter().all(is_meant) {
+                continue;
+            }
+            for part in parts {
+                match part.parse() {
+                    Ok(id) if !known(part) => ids.push(id),
+                    _ => names.push(part.into()),
                 }
             }
         }
@@ -462,7 +461,7 @@ impl<'t> Document<'t> {
         }
         for (index, item) in items.iter().enumerate() {
             let own = self.stated_below(item, &["id"]).into_iter();
-            own.for_each(|id| go_by(&mut names, slug(id), index));
+            own.for_each(|(_, id)| go_by(&mut names, slug(id), index));
         }
         // Whoever spells an ID otherwise is not understood, but what is left out is asked for by it.
         for (index, item) in items.iter().enumerate() {
