@@ -71,6 +71,24 @@ fn copied_files_are_not_merged_whoever_commits() {
     }
 }
 
+/// Git takes a file for unchanged whose length and second are as in the index, if the index is of a later second.
+#[test]
+fn a_change_of_the_same_length_in_the_second_of_the_checkout_is_work() {
+    let script = "was=$(stat -c %Y report.txt)\necho 2 >report.txt\n\
+                  index=$(stat -c %Y \"$(git rev-parse --git-path index)\")\n\
+                  [ \"$index\" -gt \"$was\" ] || touch -d \"@$was\" report.txt\n\
+                  until [ \"$(date +%s)\" -gt \"$was\" ]; do sleep 0.01; done";
+    for config in ["", "worktree: {copy: [.env]}\n"] {
+        let scratch = board(&[script], config);
+        scratch.git(&["config", "core.trustctime", "false"]);
+        scratch.write("report.txt", "1\n");
+        scratch.commit(&["report.txt"], "Report");
+        scratch.write(".env", "SECRET=hunter2\n");
+        work(&scratch);
+        assert_eq!(shown(&scratch, "report.txt"), "2", "{config}");
+    }
+}
+
 #[test]
 fn what_the_set_up_changes_is_no_work() {
     let scripts = [
