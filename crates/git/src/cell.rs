@@ -565,7 +565,7 @@ fn read(path: &Path) -> Result<Vec<u8>, GitError> {
 }
 
 fn copied(from: &Path, to: &Path) -> Result<(), GitError> {
-    gone(fs::copy(from, to).map(drop)).map_err(GitError::io("copy", from))
+    gone(files::copy_with_time(from, to)).map_err(GitError::io("copy", from))
 }
 
 /// The file holds `text`, or is not there.

@@ -547,13 +547,12 @@ fn without_held(log: &str) -> String {
 /// Makes the state of a work tree in the git directory `to` that of `from`, but for `HEAD`.
 fn carry_state(from: &Path, to: &Path) -> io::Result<()> {
     for name in STATE {
-        let copy = to.join(name);
-        match fs::read(from.join(name)) {
-            Ok(bytes) => {
-                fs::create_dir_all(copy.parent().unwrap_or(to))?;
-                files::write(copy, &bytes)?;
-            }
-            Err(_) => gone(fs::remove_file(copy))?,
+        let (from, copy) = (from.join(name), to.join(name));
+        if from.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            fs::create_dir_all(copy.parent().unwrap_or(to))?;
+            files::copy_with_time(&from, &copy)?;
+        } else {
+            gone(fs::remove_file(copy))?;
         }
     }
     for name in UNDER_WAY {

@@ -20,6 +20,7 @@ use super::history::path_of;
 use super::program::{Call, THOROUGH, pathspec, records};
 use super::repository::Checkout;
 use super::{CommitId, GitError, Repository};
+use tavern_sys::files;
 
 /// What was rescued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +207,7 @@ impl<'r> Index<'r> {
         let own = checkout.git_dir.join("index");
         let index = Index::new(repository, checkout)?;
         if own.exists() {
-            fs::copy(&own, index.file()).map_err(GitError::io("copy", own))?;
+            files::copy_with_time(&own, &index.file()).map_err(GitError::io("copy", own))?;
         }
         Ok(index)
     }

@@ -52,6 +52,16 @@ pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     .write_all(bytes)
 }
 
+/// Copies a file and the time of its last change. An index of git means nothing without its own: git compares the contents of
+/// files that are not older than that.
+pub fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    let from = open(from)?;
+    let changed = from.metadata()?.modified()?;
+    let copy = open_as(to, OFlags::WRONLY | OFlags::TRUNC | OFlags::CREATE)?;
+    io::copy(&mut &from, &mut &copy)?;
+    copy.set_modified(changed)
+}
+
 /// All of the file at `path`.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     read_all(&open(path)?)
