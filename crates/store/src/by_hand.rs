@@ -33,23 +33,19 @@ impl<'q> Copies<'q> {
         own: &HashMap<TaskId, Status>,
         saved: &str,
     ) -> Copies<'q> {
-        let elsewhere = index.elsewhere(queue);
         let (mut all, mut new) = (HashMap::new(), Vec::new());
-        if elsewhere.is_empty() {
-            return Copies { queue, all, new };
-        }
         let saved = statuses(&open(saved));
         for id in own
             .keys()
             .chain(saved.keys().filter(|id| !own.contains_key(*id)))
         {
-            let Some(home) = elsewhere.get(id) else {
+            let Some(home) = index.elsewhere(id, queue) else {
                 continue;
             };
             // What stands elsewhere when it first shows here is the item there.
             let is_new = !own.contains_key(id);
             if is_new || index.is_copy(id, queue) {
-                all.insert(id.clone(), (*home).clone());
+                all.insert(id.clone(), home.clone());
                 new.extend(is_new.then(|| id.clone()));
             }
         }

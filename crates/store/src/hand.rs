@@ -46,13 +46,14 @@ use tavern_sys::process::file_in_use::is_being_written;
 /// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
 /// Whoever asks holds the lock; `last` is the last event's number. Items that have just `come` are those that were moved.
 pub(super) fn taken_over(
-    board: &Board,
+    index: &ItemIndex<'_>,
     last: u64,
     queue: &Queue,
     come: &HashSet<TaskId>,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
-    let mut taken = saved(board, last, queue, come, now)?;
+    let board = index.board;
+    let mut taken = saved(index, last, queue, come, now)?;
     if let Some(taken) = &mut taken {
         leave_out_told(board, queue, &mut taken.entries)?;
     }
@@ -92,12 +93,13 @@ fn leave_out_told(board: &Board, queue: &Queue, entries: &mut Vec<Entry>) -> Res
 }
 
 fn saved(
-    board: &Board,
+    index: &ItemIndex<'_>,
     last: u64,
     queue: &Queue,
     come: &HashSet<TaskId>,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
+    let board = index.board;
     let sight = Sight::of(board, queue);
     let found = match board.read_file(queue) {
         Ok(text) if text.stamp == Stamp::TORN => return Ok(None),
@@ -109,7 +111,7 @@ fn saved(
         // What can't be read is reported by whoever needs it.
         Err(_) => return Ok(None),
     };
-    taken_from(board, last, queue, sight, found, come, now)
+    taken_from(index, last, queue, sight, found, come, now)
 }
 
 /// What stands in a queue's place.
@@ -120,7 +122,7 @@ enum FoundFile {
 }
 
 fn taken_from(
-    board: &Board,
+    index: &ItemIndex<'_>,
     last: u64,
     queue: &Queue,
     mut sight: Sight,
@@ -128,6 +130,7 @@ fn taken_from(
     come: &HashSet<TaskId>,
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
+    let board = index.board;
     let mut taken = Change::default();
     let text = match found {
         FoundFile::Text(text) => Some(text),
@@ -140,7 +143,7 @@ fn taken_from(
     sight.file = text.as_ref().map(|text| text.stamp);
     let Some(seen) = Baseline::read(board, queue) else {
         return text
-            .map(|text| first_sight(board, queue, text, sight, now))
+            .map(|text| first_sight(index, queue, text, sight, now))
             .transpose();
     };
     let text = text.filter(|text| text.stamp != seen.file);
@@ -274,7 +277,7 @@ fn taken_from(
             Change::default(),
         );
         let merged = merged(
-            board,
+            index,
             queue,
             &save,
             [&known_to(text, &ours)?, &ours],
@@ -317,7 +320,7 @@ fn taken_from(
                 rests_on,
                 from_git,
             };
-            ours = merged(board, queue, &save, [known, &ours], come, now, &mut taken)?;
+            ours = merged(index, queue, &save, [known, &ours], come, now, &mut taken)?;
         }
     }
     let is_gits = |text: &str| head_text.as_ref().is_some_and(|head| head.is(text));
@@ -366,15 +369,16 @@ fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
 /// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than what
 /// was committed was typed since: others may have loaded that.
 fn first_sight(
-    board: &Board,
+    index: &ItemIndex<'_>,
     queue: &Queue,
     text: Text,
     expected: Sight,
     now: Timestamp,
 ) -> Result<Change, Error> {
+    let board = index.board;
     let (saved, own) = (text.content.into_string(), HashMap::new());
-    let (newest, returned) = with_returned(board, queue, &saved, &own, &saved, None)?;
-    let copies = Copies::of(&ItemIndex::of(board), queue, &own, &saved);
+    let (newest, returned) = with_returned(index, queue, &saved, &own, &saved, None)?;
+    let copies = Copies::of(index, queue, &own, &saved);
     let mut entries = copies.notes(now);
     let typed = merge(
         &as_read(board, &newest, &saved, &returned)?,
@@ -437,8 +441,8 @@ const NEWER: &str = "an older text was saved, and what is newer stays: ";
 const FEW: usize = 3;
 
 /// `saved` holds no item, and `before` held several that are nowhere else now: no editor makes that, and nobody in a hurry.
-fn is_emptied(board: &Board, queue: &Queue, before: &str, saved: &str) -> bool {
-    let (before, index) = (parse(before).0, ItemIndex::of(board));
+fn is_emptied(index: &ItemIndex<'_>, queue: &Queue, before: &str, saved: &str) -> bool {
+    let before = parse(before).0;
     let is_lost = |item: &Item<'_>| item.id.as_ref().is_none_or(|id| !index.knows(id, queue));
     parse(saved).0.items().is_empty()
         && before.items().iter().filter(|item| is_lost(item)).count() > 1
@@ -500,7 +504,7 @@ pub(super) fn put_back(
     now: Timestamp,
 ) -> Result<Option<Change>, Error> {
     taken_from(
-        board,
+        &ItemIndex::of(board),
         last,
         queue,
         Sight::of(board, queue),
@@ -512,7 +516,7 @@ pub(super) fn put_back(
 
 /// What somebody saved, merged with ours; and what is to be logged of it. They knew at most what was `known` before it.
 fn merged(
-    board: &Board,
+    index: &ItemIndex<'_>,
     queue: &Queue,
     save: &Save<'_>,
     [known, ours]: [&str; 2],
@@ -520,6 +524,7 @@ fn merged(
     now: Timestamp,
     Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
+    let board = index.board;
     let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
     let from_git = save.from_git;
     let named = match from_git {
@@ -534,7 +539,7 @@ fn merged(
         ));
         return Ok(ours.to_owned());
     }
-    if !is_brought && is_emptied(board, queue, ours, saved) {
+    if !is_brought && is_emptied(index, queue, ours, saved) {
         if from_git.is_some() {
             entries.push(note(
                 "git put a text without items there; what no commit has was put back".to_owned(),
@@ -545,7 +550,7 @@ fn merged(
         return Ok(ours.to_owned());
     }
     let told = entries.len();
-    let (mut held, index) = (board.held_in(queue)?, ItemIndex::of(board));
+    let mut held = board.held_in(queue)?;
     if board.is_dry() {
         // It will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
@@ -590,15 +595,15 @@ fn merged(
         }
     }));
     let own = statuses(&open(ours));
-    let (newest, returned) = with_returned(board, queue, ours, &own, saved, save.replaced_at)?;
-    let copies = Copies::of(&index, queue, &own, saved);
+    let (newest, returned) = with_returned(index, queue, ours, &own, saved, save.replaced_at)?;
+    let copies = Copies::of(index, queue, &own, saved);
     let merged = if let Some(FromGit::Brought(brought)) = from_git {
         brought_text(board, brought, [ours, &newest, saved], &held)?
     } else {
         let known = if known == ours {
             newest.clone()
         } else {
-            with_returned(board, queue, known, &own, saved, save.replaced_at)?.0
+            with_returned(index, queue, known, &own, saved, save.replaced_at)?.0
         };
         let former = with_former_ids(saved, ours, &is_known);
         let loaded = loaded(
@@ -636,7 +641,7 @@ fn merged(
         let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| {
             held.contains(id)
         });
-        merged.text = without_archived(&index, &merged.text, &newest, &returned);
+        merged.text = without_archived(index, &merged.text, &newest, &returned);
         let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
         if !newer.is_empty() {
             entries.push(note(format!("{NEWER}{}", listed(&newer))));
@@ -669,7 +674,7 @@ fn merged(
     });
     let mut done = done_by_hand(&copies, ours, &text, now);
     let takes_most =
-        takes_most(&index, queue, [ours, &text], &done) || takes_most_words(ours, &text);
+        takes_most(index, queue, [ours, &text], &done) || takes_most_words(ours, &text);
     if from_git.is_none() && takes_most {
         entries.truncate(told);
         set_aside(board, queue, as_saved, now, entries, files);

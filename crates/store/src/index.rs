@@ -22,8 +22,10 @@ use tavern_core::task::{Status, Task, TaskId};
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
 /// go by the ID that is looked for. To look for one that is nowhere costs no more than a search in the text.
 pub struct ItemIndex<'b> {
-    board: &'b Board,
+    pub(super) board: &'b Board,
     queues: OnceCell<Vec<IndexedQueue>>,
+    /// The queues in which each ID stands.
+    places: OnceCell<BTreeMap<TaskId, Vec<String>>>,
     /// The queues of the items whose ID stands in several.
     homes: OnceCell<HashMap<TaskId, String>>,
     archived: Archived<'b>,
@@ -43,15 +45,33 @@ struct IndexedQueue {
 
 impl<'b> ItemIndex<'b> {
     pub fn of(board: &'b Board) -> ItemIndex<'b> {
-        let (queues, homes, commits, logged, searches) = Default::default();
+        let (queues, places, homes, commits, logged, searches) = Default::default();
         ItemIndex {
             board,
             queues,
+            places,
             homes,
             archived: Archived::of(board),
             commits,
             logged,
             searches,
+        }
+    }
+
+    /// Reads `queue` again, which has just been rewritten.
+    pub(super) fn look_again(&mut self, queue: &Queue) {
+        (self.homes, self.logged) = Default::default();
+        let mut queues = self.queues.get_mut().into_iter().flatten();
+        let Some(at) = queues.find(|at| at.queue.path == queue.path) else {
+            return;
+        };
+        let before = std::mem::replace(at, IndexedQueue::of(at.queue.clone()));
+        if let Some(places) = self.places.get_mut() {
+            for id in before.statuses(self.board).keys() {
+                let places = places.entry(id.clone()).or_default();
+                places.retain(|place| *place != queue.id);
+            }
+            note_places(places, at, self.board);
         }
     }
 
@@ -78,32 +98,35 @@ impl<'b> ItemIndex<'b> {
             && self.homes().get(id).is_some_and(|home| *home != queue.id)
     }
 
-    /// The items of other queues than `but`, each with its queue; of several with the one whose item it is.
-    pub(super) fn elsewhere(&self, but: &Queue) -> HashMap<&TaskId, &Queue> {
-        let mut elsewhere: HashMap<&TaskId, &Queue> = HashMap::new();
-        for at in self.queues().iter().filter(|at| at.queue.path != but.path) {
-            for id in at.statuses(self.board).keys() {
-                if elsewhere.contains_key(id) && self.homes().get(id) != Some(&at.queue.id) {
-                    continue;
-                }
-                elsewhere.insert(id, &at.queue);
-            }
-        }
-        elsewhere
+    /// Another queue than `but` in which an item goes by `id`; of several the one whose item it is.
+    pub(super) fn elsewhere(&self, id: &TaskId, but: &Queue) -> Option<&Queue> {
+        let others = self.places().get(id)?.iter();
+        let others: Vec<&String> = others.filter(|place| **place != but.id).collect();
+        let is_home = |place: &&&String| self.homes().get(id) == Some(**place);
+        let home = match others[..] {
+            [] => return None,
+            [only] => only,
+            [first, ..] => others.iter().find(is_home).unwrap_or(&first),
+        };
+        let mut queues = self.queues().iter().map(|at| &at.queue);
+        queues.find(|queue| queue.id == *home)
     }
 
     fn homes(&self) -> &HashMap<TaskId, String> {
         self.homes.get_or_init(|| {
-            let mut places: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
+            let several = self.places().iter().filter(|(_, places)| places.len() > 1);
+            let several = several.map(|(id, places)| (id.clone(), places.clone()));
+            homes(self.board, several.collect()).unwrap_or_default()
+        })
+    }
+
+    fn places(&self) -> &BTreeMap<TaskId, Vec<String>> {
+        self.places.get_or_init(|| {
+            let mut places = BTreeMap::new();
             for at in self.queues() {
-                for id in at.statuses(self.board).keys() {
-                    places
-                        .entry(id.clone())
-                        .or_default()
-                        .push(at.queue.id.clone());
-                }
+                note_places(&mut places, at, self.board);
             }
-            homes(self.board, places).unwrap_or_default()
+            places
         })
     }
 
@@ -191,21 +214,8 @@ impl<'b> ItemIndex<'b> {
 
     fn queues(&self) -> &[IndexedQueue] {
         self.queues.get_or_init(|| {
-            let queue_index = |queue| {
-                let (content, statuses, searches) = Default::default();
-                IndexedQueue {
-                    queue,
-                    content,
-                    statuses,
-                    searches,
-                }
-            };
-            self.board
-                .queues()
-                .unwrap_or_default()
-                .into_iter()
-                .map(queue_index)
-                .collect()
+            let queues = self.board.queues().unwrap_or_default();
+            queues.into_iter().map(IndexedQueue::of).collect()
         })
     }
 
@@ -233,7 +243,26 @@ impl<'b> ItemIndex<'b> {
     }
 }
 
+fn note_places(places: &mut BTreeMap<TaskId, Vec<String>>, at: &IndexedQueue, board: &Board) {
+    for id in at.statuses(board).keys() {
+        places
+            .entry(id.clone())
+            .or_default()
+            .push(at.queue.id.clone());
+    }
+}
+
 impl IndexedQueue {
+    fn of(queue: Queue) -> IndexedQueue {
+        let (content, statuses, searches) = Default::default();
+        IndexedQueue {
+            queue,
+            content,
+            statuses,
+            searches,
+        }
+    }
+
     fn content(&self, board: &Board) -> &Content {
         // A queue that can't be read keeps nobody from working on the others.
         self.content.get_or_init(|| {

@@ -25,7 +25,7 @@ use tavern_core::text::apply;
 /// taken the archive back to an older state. What was taken out with the event `unknown` or later has not: whoever saved knew nothing
 /// of that.
 pub(super) fn with_returned(
-    board: &Board,
+    index: &ItemIndex<'_>,
     queue: &Queue,
     ours: &str,
     own: &HashMap<TaskId, Status>,
@@ -37,10 +37,9 @@ pub(super) fn with_returned(
     if nowhere.is_empty() {
         return Ok((ours.to_owned(), HashSet::new()));
     }
-    let (index, mut returned, mut lines) = (ItemIndex::of(board), Since::default(), 0);
-    let elsewhere = index.elsewhere(queue);
-    nowhere.retain(|id, _| !elsewhere.contains_key(id));
-    walk_back(board, &mut |line| {
+    let (mut returned, mut lines) = (Since::default(), 0);
+    nowhere.retain(|id, _| index.elsewhere(id, queue).is_none());
+    walk_back(index.board, &mut |line| {
         lines += 1;
         if let Some((task, _)) = task_of(line).and_then(|task| nowhere.remove_entry(&task))
             && let Ok(entry) = serde_json::from_slice::<Entry>(line)

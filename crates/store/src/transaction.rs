@@ -21,6 +21,7 @@ use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
 use super::find::Board;
 use super::hand::taken_over;
+use super::index::ItemIndex;
 use super::lock::Lock;
 use super::log::{Log, known_seq, tail_log};
 use super::moved::moved;
@@ -118,17 +119,16 @@ impl Board {
         } else {
             Vec::new()
         };
+        let (mut index, come) = (ItemIndex::of(self), HashSet::new());
         for (queue, _) in by_hand
             .iter()
             .filter(|(queue, _)| self.rehearsed(&queue.path).is_none())
         {
             self.transact(|view| {
-                Ok((
-                    taken_over(self, view.last_seq, queue, &HashSet::new(), view.now)?
-                        .unwrap_or_default(),
-                    (),
-                ))
+                let taken = taken_over(&index, view.last_seq, queue, &come, view.now)?;
+                Ok((taken.unwrap_or_default(), ()))
             })?;
+            index.look_again(queue);
         }
         self.transact(|_| Ok((Change::default(), ())))
     }
@@ -195,9 +195,11 @@ impl<'b> Locked<'b> {
                     locked.commit(moved)??;
                     by_hand = board.by_hand()?;
                 }
+                let mut index = ItemIndex::of(board);
                 for (queue, _) in &by_hand {
                     Baseline::forget_own(board, queue)?;
-                    locked.take_over(queue, &come)?;
+                    locked.take_over(&index, queue, &come)?;
+                    index.look_again(queue);
                 }
             }
             // Somebody may have saved meanwhile.
@@ -267,8 +269,13 @@ impl<'b> Locked<'b> {
     }
 
     /// Takes over what was done to `queue` by other hands than Tavern's, into which items may have just `come`.
-    fn take_over(&mut self, queue: &Queue, come: &HashSet<TaskId>) -> Result<(), Error> {
-        match taken_over(self.board, self.seq, queue, come, self.now)? {
+    fn take_over(
+        &mut self,
+        index: &ItemIndex<'_>,
+        queue: &Queue,
+        come: &HashSet<TaskId>,
+    ) -> Result<(), Error> {
+        match taken_over(index, self.seq, queue, come, self.now)? {
             Some(change) => self.commit(change)?,
             None => Ok(()),
         }
@@ -280,7 +287,7 @@ impl<'b> Locked<'b> {
         let sight = Sight::of(self.board, queue);
         let is_under_way = sight.is_gone(queue) || sight.is_blank();
         if !is_under_way && self.board.looks_after(queue) && !sight.is_seen(self.board, queue) {
-            drop(self.take_over(queue, &HashSet::new()));
+            drop(self.take_over(&ItemIndex::of(self.board), queue, &HashSet::new()));
         }
     }
 

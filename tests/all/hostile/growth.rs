@@ -11,7 +11,7 @@ fn list(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
     vec![(".tavern/queues/main.md".to_owned(), lines.collect())]
 }
 
-const CASES: [(&str, Text); 6] = [
+const CASES: [(&str, Text); 7] = [
     ("near misses of names", |count| {
         let line =
             |n| format!("- [ ] the item {n:04} of the list (after: teh itam {n:04} of list)\n");
@@ -32,6 +32,13 @@ const CASES: [(&str, Text); 6] = [
     ("roles of front matter and items", |count| {
         let front = format!("---\nid: main\nrole: {}\n---\n", "x".repeat(count * 100));
         list(std::iter::once(front).chain((0..count).map(|n| format!("- [ ] T-{n}: One\n"))))
+    }),
+    ("queues", |count| {
+        let text = |n| format!("---\nid: q{n}\n---\n- [ ] Q{n}-1: One\n");
+        let queues = 0..count / 10;
+        queues
+            .map(|n| (format!(".tavern/queues/q{n}.md"), text(n)))
+            .collect()
     }),
     ("items of one title", |count| {
         list((0..count).map(|n| format!("## H{n}\n\n- [ ] Same\n")))
