@@ -15,6 +15,7 @@ mod answers;
 mod appended;
 mod archive;
 mod ask;
+mod awake;
 mod badinput;
 mod baseline;
 mod branches;
