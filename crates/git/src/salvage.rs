@@ -2,10 +2,6 @@
 //!
 //! Everything is done on a copy of the index: the worktree's own files, index, `HEAD` and any merge or rebase in it stay as
 //! they are, and a lock that a killed git left on the index is no hindrance.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "git owns the worktrees, and waits for other processes of git"
-)]
 
 use std::ffi::OsString;
 use std::fs;

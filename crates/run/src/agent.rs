@@ -33,7 +33,7 @@ use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_store::{
     self, AgentFile, Claimed, Done, NamedItem, Note, Nothing, Queue, Seek, Slot, Switch, life,
 };
-use tavern_sys::clock::{self, Deadline};
+use tavern_sys::clock;
 use tavern_sys::interrupt::InterruptCause;
 use tavern_sys::process::Bell;
 
@@ -41,7 +41,7 @@ pub use told::Told;
 
 mod told;
 
-/// How often an idle agent shows that it lives, and looks whether another one died.
+/// How often an idle agent shows that it lives, looks whether another one died, and whether something changed unseen.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// After so many seconds it is looked again for what was missing.
@@ -285,7 +285,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Until the board changes, `wait` is over, or somebody died; shows meanwhile that this agent lives.
+    /// Until the board changes, `wait` is over, or it is time to look in any case; shows that this agent lives.
     fn sleep(&self, bell: &Bell, wait: &Wait) -> Result<(), Error> {
         tell_people(self.site);
         self.show(None, wait.why.to_string())?;
@@ -294,21 +294,10 @@ impl Agent<'_> {
             return Ok(());
         }
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
-        let deadline = wait
-            .until
-            .map_or(Deadline::NEVER, |until| Deadline::after(left(until)));
-        loop {
-            let nap = deadline.left().min(HEARTBEAT);
-            // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
-            if bell.wait(nap.max(Duration::from_millis(100))) || deadline.has_passed() {
-                return Ok(());
-            }
-            tell_people(self.site);
-            self.show(None, wait.why.to_string())?;
-            if self.somebody_died()? {
-                return Ok(());
-            }
-        }
+        let nap = wait.until.map_or(HEARTBEAT, left).min(HEARTBEAT);
+        // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
+        bell.wait(nap.max(Duration::from_millis(100)));
+        Ok(())
     }
 
     fn tell_claimed(&self, held: &Claimed) -> Result<(), Error> {
@@ -556,14 +545,6 @@ impl Agent<'_> {
                 self.tell_cleared(&action);
             }
         }
-    }
-
-    fn somebody_died(&self) -> Result<bool, Error> {
-        let now = clock::now();
-        let leases = self.site.board.leases()?;
-        Ok(leases
-            .iter()
-            .any(|lease| life(&lease.holder) == Life::Gone || !lease.is_live(now)))
     }
 
     fn seek(&self) -> Result<Seek, Error> {

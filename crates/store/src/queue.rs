@@ -88,17 +88,21 @@ impl Board {
         let mut queues = self.files_of_queues()?;
         queues.retain(|(queue, is_file)| !is_file || self.is_own(queue));
         queues.sort_by_key(|(queue, _)| queue.id != "main");
-        let outside = self.remembered().into_iter().map(|id| {
-            let path = self.root().join(&id);
-            (Queue { id, path }, false)
-        });
-        queues.extend(outside);
+        queues.extend(self.outside().map(|queue| (queue, false)));
         let mut files = HashSet::new();
         queues.retain(|(Queue { path, .. }, is_file)| {
             let file = || if *is_file { path.clone() } else { real(path) };
             (*is_file || self.is_there(path)) && files.insert(file())
         });
         Ok(queues.into_iter().map(|(queue, _)| queue).collect())
+    }
+
+    /// The task files outside the board that are worked, also those that are not there.
+    pub(super) fn outside(&self) -> impl Iterator<Item = Queue> {
+        self.remembered().into_iter().map(|id| Queue {
+            path: self.root().join(&id),
+            id,
+        })
     }
 
     /// What lies beside the queues, by name, and is none: a copy that another program has left, say. Nothing in it is worked.

@@ -12,12 +12,13 @@ impl Board {
     /// Rings `bell` at everything that could give an agent work or take it away (a queue, a lease's end, `PAUSE`, `STOP` or
     /// a quota file), until what is returned is dropped. Made before looking at the board, so that no change falls between
     /// the look and the wait. It is for who looks into `queues`: their items may wait for those of any other queue, so it is
-    /// on all; on none for who looks into none. Nothing is made for it: a folder that is not there is not watched.
+    /// on all, and on those that are away for a moment; on none for who looks into none. Nothing is made for it: a folder that is
+    /// not there is not watched.
     pub fn ring_at_changes(&self, queues: &[Queue], bell: &Bell) -> Result<WatchOrLook, Error> {
         let others = if queues.is_empty() {
             Vec::new()
         } else {
-            self.queues()?
+            self.queues()?.into_iter().chain(self.outside()).collect()
         };
         let named = queues.iter().chain(&others).flat_map(Queue::files);
         let files: Vec<PathBuf> = named
