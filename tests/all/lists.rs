@@ -164,6 +164,92 @@ fn a_fence_that_hides_boxes_is_told_and_the_drain_does_not_end_as_done() {
     drain(&scratch).ends(0);
 }
 
+#[test]
+fn a_fence_that_is_closed_by_the_line_of_another_one_hides_the_boxes_between() {
+    let (a, b, c) = (item("A"), item("B"), item("C"));
+    let words = "- [ ] D\n  ```\n  words\n  ```\n";
+    // The list, how many boxes are hidden, and what is worked.
+    let cases: &[(String, &str, &[&str])] = &[
+        (format!("{a}```js\ncode\n{b}{c}"), "1 box", &["A", "C"]),
+        (format!("Words.\n\n```js\n\n{a}{b}"), "1 box", &["B"]),
+        (
+            format!("{a}~~~\n{}{c}", b.replace("```", "~~~~")),
+            "1 box",
+            &["A", "C"],
+        ),
+        (format!("{a}```js\n{words}{c}"), "2 boxes", &["A"]),
+        (
+            format!("{a}```js\n{words}{words}{c}{b}"),
+            "3 boxes",
+            &["A", "B"],
+        ),
+        (
+            format!("- [ ] A\n  ```js\n  - [ ] a\n    ```sh\n    a\n    ```\n{b}"),
+            "1 box",
+            &["B"],
+        ),
+    ];
+    for (text, hidden, rest) in cases {
+        let scratch = with_list(text);
+        let ran = scratch.run("tavern-check", &["TODO.md", "--format", "json"]);
+        let fault = &ran.ends(5).records()[0];
+        assert_eq!(fault["code"], "hidden-items", "{text}{fault}");
+        let message = fault["message"].to_string();
+        assert!(
+            message.contains(&format!("hides {hidden}")),
+            "{text}{fault}"
+        );
+        assert_eq!(worked(&scratch), *rest, "{text}");
+    }
+    let scratch = with_list(&cases[0].0);
+    let ran = drain(&scratch).ends(5).says("2 of 2 completed");
+    ran.says("unclosed `js` fence in line 5 hides 1 box");
+    // An example is none.
+    for example in [
+        "```md\n- [ ] a\n- [ ] b\n```\n",
+        "````md\n- [ ] a\n  ```sh\n  a\n  ```\n````\n",
+        "~~~md\n- [ ] a\n  ```sh\n  a\n  ```\n~~~\n",
+        "  ```md\n  - [ ] a\n\n  - [ ] b\n  ```\n",
+        "  - See:\n    ```md\n    - [ ] a\n      b\n    ```\n",
+        " ```md\n- [ ] a\n ```\n",
+    ] {
+        let scratch = with_list(&format!("{a}\n{example}\n{b}"));
+        scratch.run("tavern-check", &["TODO.md"]).ends(0);
+        assert_eq!(worked(&scratch), ["A", "B"], "{example}");
+    }
+}
+
+#[test]
+fn a_script_that_a_fence_in_its_here_document_cuts_is_not_run() {
+    for (begin, end) in [("<<EOF", "EOF"), ("<<-'E_1'", "\tE_1"), ("<< \\END", "END")] {
+        let text = format!(
+            "- [ ] A\n  ```sh\n  cat >README {begin}\n  # T\n  ```\n  text\n  ```\n  {end}\n  echo >a\n  ```\n{}",
+            item("B")
+        );
+        let scratch = with_list(&text);
+        let ran = scratch.run("tavern-check", &["TODO.md", "--format", "json"]);
+        let fault = &ran.ends(5).records()[0];
+        assert_eq!(fault["code"], "torn-script", "{fault}");
+        let ran = drain(&scratch).ends(5).says("1 of 2 completed");
+        ran.says("`sh` fence in line 2 ends within `<<")
+            .says("````sh");
+        // In a longer fence it is whole.
+        let whole = text
+            .replacen("```sh", "````sh", 1)
+            .replacen(">a\n  ```", ">a\n  ````", 1);
+        let scratch = with_list(&whole);
+        scratch.run("tavern-check", &["TODO.md"]).ends(0);
+        assert_eq!(worked(&scratch), ["A", "B"], "{whole}");
+    }
+    for script in ["echo $((1<<2))", "cat <<E\n  E", "cat <<<E"] {
+        let text = format!(
+            "- [ ] A\n  ```sh\n  {script}\n  ```\n  - 2\n\n  2 <<\n{}",
+            item("B")
+        );
+        with_list(&text).run("tavern-check", &["TODO.md"]).ends(0);
+    }
+}
+
 /// What the item with this title waits for, in words.
 fn waits(scratch: &Scratch, title: &str) -> String {
     let items = scratch.records("tavern-status", &["TODO.md", "--items"]);
