@@ -274,6 +274,9 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
         "Requires: One",
         "**Dependencies**: One",
         "Its colour.\n  Waits for: One",
+        "Depends on: One <!-- soon -->",
+        "Depends on:\n  - One\n  - T07 <!-- soon -->",
+        "- **Blocked by**:\n\n    - `One`\n    * first-1\n  - Details: words",
     ] {
         let list = format!(
             "- [ ] Two (role: admin)\n  {line}\n{script}- [ ] One\n  **ID**: first-1\n{script}- [ ] Three, four\n{script}- [ ] T07 seven\n  - ID: E-5\n{script}"
@@ -299,7 +302,15 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
         ("After: T-99", 5),
         ("**Blocked by**: T-99", 5),
         ("- **Blocked by**: One, Nine", 5),
-        ("**Depends on:**\n  - One", 5),
+        ("Depends on:", 5),
+        ("**Depends on:**\n  - One\n  - Nine", 5),
+        ("- Depends on:\n  - One", 5),
+        ("Depends on: none (can start at once)", 0),
+        ("Depends on: nothing yet, go on", 0),
+        ("Depends on: n/a (see above)", 0),
+        ("Depends on: -", 0),
+        ("<!-- Depends on: Nine -->", 0),
+        ("- Needs:\n    - Python\n    - time", 0),
         ("Blocked by: none", 0),
         ("**Blocked by**: —", 0),
         ("Requires: Python", 0),
@@ -325,6 +336,46 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
             drain(&scratch).ends(5).says("to wait for");
         }
     }
+}
+
+#[test]
+fn an_item_is_known_by_all_that_it_is_called_in_its_key_and_below() {
+    for (title, name) in [
+        ("Build\n  - **ID**: BLD-1", "BLD-1"),
+        ("Build\n  ID: `T001`", "T001"),
+        ("**T001** Build", "T001"),
+        ("`T001` Build", "T001"),
+        ("[T001] Build", "T001"),
+        ("**[US-12]:** Build", "US-12"),
+        ("T001: Build", "T001"),
+        ("US-12 Build", "US-12"),
+    ] {
+        let build = item("Build").replace("Build\n", &format!("{title}\n"));
+        for two in [
+            format!("Two (after: {name})"),
+            format!("Two\n  Depends on: {name}"),
+            format!("Two\n  Blocked by:\n  - {name}"),
+        ] {
+            let two = item("Two").replace("Two\n", &format!("{two}\n"));
+            let scratch = with_list(&format!("{two}{build}"));
+            scratch.run("tavern-check", &["TODO.md"]).ends(0);
+            let words = waits(&scratch, "Two");
+            assert!(words.contains("Build"), "{two}{build}{words}");
+            let claim = scratch.run("tavern-claim", &["--task", "TODO.md:1"]);
+            claim.ends(3).says("Build");
+            drain(&scratch).ends(0).says("2 of 2 completed");
+        }
+    }
+    // An ID is that of the item that has it, and two that are called so are neither.
+    let build = item("Build").replace("Build\n", "Build\n  ID: T-1\n");
+    let scratch = with_list(&format!(
+        "{}{build}{}",
+        item("Two (after: T-1)"),
+        item("T-1: One")
+    ));
+    assert!(waits(&scratch, "Two").contains("T-1"));
+    let scratch = with_list(&format!("{}{build}{build}", item("Two (after: T-1)")));
+    scratch.run("tavern-check", &["TODO.md"]).ends(5);
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
         item.leave_keys();
         item.after_names.clear();
     }
-    item.wait_for(document.waits_below(&item));
+    (item.after, item.after_names) = document.waits(&item);
     item.quarantined |= document.misplaced_guard(&item).is_some();
     item
 }
