@@ -220,6 +220,32 @@ fn a_fence_that_is_closed_by_the_line_of_another_one_hides_the_boxes_between() {
 }
 
 #[test]
+fn a_script_that_is_not_indented_as_the_words_of_its_item_is_told_with_how_far_in_it_belongs() {
+    for (below, told) in [
+        (
+            "      ```sh\n      a\n      ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        (
+            "\n      ```bash\n      a\n      ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        (
+            "  ```SH\n  a\n  ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        (
+            "  - [ ] step\n    ```sh\n    a\n    ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        ("  ```zsh\n  a\n  ```\n", "no ```sh block, which"),
+    ] {
+        let scratch = with_list(&format!("- [ ] A\n{below}{}", item("B")));
+        drain(&scratch).says("1 of 2 completed").says(told);
+    }
+}
+
+#[test]
 fn a_script_that_a_fence_in_its_here_document_cuts_is_not_run() {
     for (begin, end) in [("<<EOF", "EOF"), ("<<-'E_1'", "\tE_1"), ("<< \\END", "END")] {
         let text = format!(

@@ -227,6 +227,15 @@ impl<'t> Item<'t> {
         self.shell.as_ref()?.second.clone()
     }
 
+    /// How many blanks belong before a script in its `block`, where one stands otherwise or is not written `sh`.
+    pub fn script_indent(&self, block: &str) -> Option<usize> {
+        let is_script = |line: &str| {
+            let info = line.trim_start().strip_prefix("```");
+            info.is_some_and(|info| markup::shell_of(&info.to_lowercase()).is_some())
+        };
+        Some(self.content_column).filter(|_| self.shell.is_none() && block.lines().any(is_script))
+    }
+
     /// Its title is struck out, as that of a cancelled item is.
     pub(crate) fn is_struck_out(&self, text: &str) -> bool {
         text[..self.title.start].ends_with(markup::STRIKE)
