@@ -138,7 +138,9 @@ impl<'t> Document<'t> {
     /// What an item waits for by its keys, and where nobody has begun it by such lines: IDs, and what items here are called or should be.
     pub(super) fn waits(&self, item: &Item<'t>) -> (Vec<TaskId>, Vec<Cow<'t, str>>) {
         let known = |part: &str| self.called_so(part).is_some();
-        let is_name = |id: &TaskId| self.may_be_name(id) && known(id.as_str());
+        // What is its owner's own is told by the ID in it.
+        let is_left = |id: &TaskId| self.own_mark(id.as_str()).is_some();
+        let is_name = |id: &TaskId| self.may_be_name(id) && known(id.as_str()) && !is_left(id);
         let (called, mut ids): (Vec<_>, Vec<_>) = item.after.iter().cloned().partition(is_name);
         let mut names = item.after_names.clone();
         names.extend(called.iter().map(|id| id.to_string().into()));

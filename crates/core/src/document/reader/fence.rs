@@ -24,7 +24,7 @@ fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     };
     let column = |line: &str| markup::columns(&line[..line.len() - line.trim_start().len()]);
     let closing = column(&text[fence.content.end..fence.lines.end]);
-    let last = lines().filter(has_open_box).last();
+    let last = lines().rfind(has_open_box);
     lines().any(opens) || closing > fence.column && last.is_some_and(|it| closing > column(it) + 1)
 }
 
