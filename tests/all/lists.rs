@@ -164,6 +164,118 @@ fn a_fence_that_hides_boxes_is_told_and_the_drain_does_not_end_as_done() {
     drain(&scratch).ends(0);
 }
 
+#[test]
+fn a_fence_that_is_closed_by_the_line_of_another_one_hides_the_boxes_between() {
+    let (a, b, c) = (item("A"), item("B"), item("C"));
+    let words = "- [ ] D\n  ```\n  words\n  ```\n";
+    // The list, how many boxes are hidden, and what is worked.
+    let cases: &[(String, &str, &[&str])] = &[
+        (format!("{a}```js\ncode\n{b}{c}"), "1 box", &["A", "C"]),
+        (format!("Words.\n\n```js\n\n{a}{b}"), "1 box", &["B"]),
+        (
+            format!("{a}~~~\n{}{c}", b.replace("```", "~~~~")),
+            "1 box",
+            &["A", "C"],
+        ),
+        (format!("{a}```js\n{words}{c}"), "2 boxes", &["A"]),
+        (
+            format!("{a}```js\n{words}{words}{c}{b}"),
+            "3 boxes",
+            &["A", "B"],
+        ),
+        (
+            format!("- [ ] A\n  ```js\n  - [ ] a\n    ```sh\n    a\n    ```\n{b}"),
+            "1 box",
+            &["B"],
+        ),
+    ];
+    for (text, hidden, rest) in cases {
+        let scratch = with_list(text);
+        let ran = scratch.run("tavern-check", &["TODO.md", "--format", "json"]);
+        let fault = &ran.ends(5).records()[0];
+        assert_eq!(fault["code"], "hidden-items", "{text}{fault}");
+        let message = fault["message"].to_string();
+        assert!(
+            message.contains(&format!("hides {hidden}")),
+            "{text}{fault}"
+        );
+        assert_eq!(worked(&scratch), *rest, "{text}");
+    }
+    let scratch = with_list(&cases[0].0);
+    let ran = drain(&scratch).ends(5).says("2 of 2 completed");
+    ran.says("unclosed `js` fence in line 5 hides 1 box");
+    // An example is none.
+    for example in [
+        "```md\n- [ ] a\n- [ ] b\n```\n",
+        "````md\n- [ ] a\n  ```sh\n  a\n  ```\n````\n",
+        "~~~md\n- [ ] a\n  ```sh\n  a\n  ```\n~~~\n",
+        "  ```md\n  - [ ] a\n\n  - [ ] b\n  ```\n",
+        "  - See:\n    ```md\n    - [ ] a\n      b\n    ```\n",
+        " ```md\n- [ ] a\n ```\n",
+    ] {
+        let scratch = with_list(&format!("{a}\n{example}\n{b}"));
+        scratch.run("tavern-check", &["TODO.md"]).ends(0);
+        assert_eq!(worked(&scratch), ["A", "B"], "{example}");
+    }
+}
+
+#[test]
+fn a_script_that_is_not_indented_as_the_words_of_its_item_is_told_with_how_far_in_it_belongs() {
+    for (below, told) in [
+        (
+            "      ```sh\n      a\n      ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        (
+            "\n      ```bash\n      a\n      ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        (
+            "  ```SH\n  a\n  ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        (
+            "  - [ ] step\n    ```sh\n    a\n    ```\n",
+            "no ```sh block behind 2 blanks, which",
+        ),
+        ("  ```zsh\n  a\n  ```\n", "no ```sh block, which"),
+    ] {
+        let scratch = with_list(&format!("- [ ] A\n{below}{}", item("B")));
+        drain(&scratch).says("1 of 2 completed").says(told);
+    }
+}
+
+#[test]
+fn a_script_that_a_fence_in_its_here_document_cuts_is_not_run() {
+    for (begin, end) in [("<<EOF", "EOF"), ("<<-'E_1'", "\tE_1"), ("<< \\END", "END")] {
+        let text = format!(
+            "- [ ] A\n  ```sh\n  cat >README {begin}\n  # T\n  ```\n  text\n  ```\n  {end}\n  echo >a\n  ```\n{}",
+            item("B")
+        );
+        let scratch = with_list(&text);
+        let ran = scratch.run("tavern-check", &["TODO.md", "--format", "json"]);
+        let fault = &ran.ends(5).records()[0];
+        assert_eq!(fault["code"], "torn-script", "{fault}");
+        let ran = drain(&scratch).ends(5).says("1 of 2 completed");
+        ran.says("`sh` fence in line 2 ends within `<<")
+            .says("````sh");
+        // In a longer fence it is whole.
+        let whole = text
+            .replacen("```sh", "````sh", 1)
+            .replacen(">a\n  ```", ">a\n  ````", 1);
+        let scratch = with_list(&whole);
+        scratch.run("tavern-check", &["TODO.md"]).ends(0);
+        assert_eq!(worked(&scratch), ["A", "B"], "{whole}");
+    }
+    for script in ["echo $((1<<2))", "cat <<E\n  E", "cat <<<E"] {
+        let text = format!(
+            "- [ ] A\n  ```sh\n  {script}\n  ```\n  - 2\n\n  2 <<\n{}",
+            item("B")
+        );
+        with_list(&text).run("tavern-check", &["TODO.md"]).ends(0);
+    }
+}
+
 /// What the item with this title waits for, in words.
 fn waits(scratch: &Scratch, title: &str) -> String {
     let items = scratch.records("tavern-status", &["TODO.md", "--items"]);
@@ -188,6 +300,9 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
         "Requires: One",
         "**Dependencies**: One",
         "Its colour.\n  Waits for: One",
+        "Depends on: One <!-- soon -->",
+        "Depends on:\n  - One\n  - T07 <!-- soon -->",
+        "- **Blocked by**:\n\n    - `One`\n    * first-1\n  - Details: words",
     ] {
         let list = format!(
             "- [ ] Two (role: admin)\n  {line}\n{script}- [ ] One\n  **ID**: first-1\n{script}- [ ] Three, four\n{script}- [ ] T07 seven\n  - ID: E-5\n{script}"
@@ -213,7 +328,15 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
         ("After: T-99", 5),
         ("**Blocked by**: T-99", 5),
         ("- **Blocked by**: One, Nine", 5),
-        ("**Depends on:**\n  - One", 5),
+        ("Depends on:", 5),
+        ("**Depends on:**\n  - One\n  - Nine", 5),
+        ("- Depends on:\n  - One", 5),
+        ("Depends on: none (can start at once)", 0),
+        ("Depends on: nothing yet, go on", 0),
+        ("Depends on: n/a (see above)", 0),
+        ("Depends on: -", 0),
+        ("<!-- Depends on: Nine -->", 0),
+        ("- Needs:\n    - Python\n    - time", 0),
         ("Blocked by: none", 0),
         ("**Blocked by**: —", 0),
         ("Requires: Python", 0),
@@ -239,6 +362,46 @@ fn what_an_item_waits_for_may_stand_on_a_line_below_its_title() {
             drain(&scratch).ends(5).says("to wait for");
         }
     }
+}
+
+#[test]
+fn an_item_is_known_by_all_that_it_is_called_in_its_key_and_below() {
+    for (title, name) in [
+        ("Build\n  - **ID**: BLD-1", "BLD-1"),
+        ("Build\n  ID: `T001`", "T001"),
+        ("**T001** Build", "T001"),
+        ("`T001` Build", "T001"),
+        ("[T001] Build", "T001"),
+        ("**[US-12]:** Build", "US-12"),
+        ("T001: Build", "T001"),
+        ("US-12 Build", "US-12"),
+    ] {
+        let build = item("Build").replace("Build\n", &format!("{title}\n"));
+        for two in [
+            format!("Two (after: {name})"),
+            format!("Two\n  Depends on: {name}"),
+            format!("Two\n  Blocked by:\n  - {name}"),
+        ] {
+            let two = item("Two").replace("Two\n", &format!("{two}\n"));
+            let scratch = with_list(&format!("{two}{build}"));
+            scratch.run("tavern-check", &["TODO.md"]).ends(0);
+            let words = waits(&scratch, "Two");
+            assert!(words.contains("Build"), "{two}{build}{words}");
+            let claim = scratch.run("tavern-claim", &["--task", "TODO.md:1"]);
+            claim.ends(3).says("Build");
+            drain(&scratch).ends(0).says("2 of 2 completed");
+        }
+    }
+    // An ID is that of the item that has it, and two that are called so are neither.
+    let build = item("Build").replace("Build\n", "Build\n  ID: T-1\n");
+    let scratch = with_list(&format!(
+        "{}{build}{}",
+        item("Two (after: T-1)"),
+        item("T-1: One")
+    ));
+    assert!(waits(&scratch, "Two").contains("T-1"));
+    let scratch = with_list(&format!("{}{build}{build}", item("Two (after: T-1)")));
+    scratch.run("tavern-check", &["TODO.md"]).ends(5);
 }
 
 #[test]

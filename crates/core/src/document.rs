@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub struct Document<'t> {
     /// The indices of the items that go by a name, if somebody has asked.
     names: OnceCell<AllNames>,
     /// The same of those that go by an ID, of a document whose items are read.
-    ids: OnceCell<HashMap<TaskId, Vec<usize>>>,
+    ids: OnceCell<BTreeMap<TaskId, Vec<usize>>>,
 }
 
 /// The items of a document.
@@ -227,6 +227,15 @@ impl<'t> Item<'t> {
         self.shell.as_ref()?.second.clone()
     }
 
+    /// How many blanks belong before a script in its `block`, where one stands otherwise or is not written `sh`.
+    pub fn script_indent(&self, block: &str) -> Option<usize> {
+        let is_script = |line: &str| {
+            let info = line.trim_start().strip_prefix("```");
+            info.is_some_and(|info| markup::shell_of(&info.to_lowercase()).is_some())
+        };
+        Some(self.content_column).filter(|_| self.shell.is_none() && block.lines().any(is_script))
+    }
+
     /// Its title is struck out, as that of a cancelled item is.
     pub(crate) fn is_struck_out(&self, text: &str) -> bool {
         text[..self.title.start].ends_with(markup::STRIKE)
@@ -237,12 +246,6 @@ impl<'t> Item<'t> {
     pub(super) fn leave_keys(&mut self) {
         self.title.end = self.metadata.take().map_or(self.title.end, |span| span.end);
         self.role = None;
-    }
-
-    /// It waits for these, too.
-    pub(super) fn wait_for(&mut self, (ids, names): (Vec<TaskId>, Vec<Cow<'t, str>>)) {
-        self.after.extend(ids);
-        self.after_names.extend(names);
     }
 
     /// The same with its parenthesis as a part of its title.

@@ -115,6 +115,8 @@ pub enum Lack {
     NoScript {
         runner: String,
         role: String,
+        /// How far in that has to stand, where one stands otherwise.
+        indent: Option<usize>,
     },
     /// The runner of the role that has to review it can't.
     NoJudge {
@@ -352,10 +354,14 @@ impl fmt::Display for Lack {
             Lack::OnlyReviews(role) => write!(f, "agents of role `{role}` only review"),
             Lack::NoReviewer(role) => write!(f, "nobody reviews as `{role}`"),
             Lack::NoRunner(runner) => write!(f, "runner `{runner}` is not in config.yaml"),
-            Lack::NoScript { runner, .. } => write!(
-                f,
-                "it has no ```sh block, which the runner `{runner}` needs"
-            ),
+            Lack::NoScript { runner, indent, .. } => {
+                let blanks = indent.map(|count| format!(" behind {count} blanks"));
+                let blanks = blanks.unwrap_or_default();
+                write!(
+                    f,
+                    "it has no ```sh block{blanks}, which the runner `{runner}` needs"
+                )
+            }
             Lack::NoJudge { runner, role } => {
                 write!(
                     f,

@@ -291,6 +291,7 @@ impl<'a> Preflight<'a> {
             return Err(Lack::NoScript {
                 runner: runner.to_owned(),
                 role: role.to_owned(),
+                indent: item.script_indent(block),
             });
         }
         self.is_open(runner)?;

@@ -1,6 +1,6 @@
 //! The items of a document: read, or of a plain one only where they stand, to be read when they are asked for.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
@@ -79,9 +79,9 @@ impl<'t> Document<'t> {
     }
 
     /// Made when an item is first asked for: who takes a save over asks for each, and would take a long document's square.
-    fn by_id(&self) -> &HashMap<TaskId, Vec<usize>> {
+    fn by_id(&self) -> &BTreeMap<TaskId, Vec<usize>> {
         self.ids.get_or_init(|| {
-            let mut ids: HashMap<TaskId, Vec<usize>> = HashMap::new();
+            let mut ids: BTreeMap<TaskId, Vec<usize>> = BTreeMap::new();
             for at in 0..self.count() {
                 if let Some(id) = self.id_at(at) {
                     ids.entry(id).or_default().push(at);

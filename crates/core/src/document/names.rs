@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
-use memchr::{memchr, memchr_iter, memchr3};
+use memchr::{memchr, memchr_iter, memchr3, memmem};
 
 use super::all_names::AllNames;
 use super::below::Below;
@@ -81,10 +81,15 @@ impl<'t> Document<'t> {
         if memchr(b':', below.as_bytes()).is_none() {
             return Vec::new();
         }
+        // Without the comment behind it, and where its words begin behind a bullet.
+        let words = |line: &'t str| {
+            let line = line.split("<!--").next().unwrap_or("").trim();
+            let bullet = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
+            (line, bullet)
+        };
         let stated = |line: &'t str| {
-            let line = line.trim();
-            let behind = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
-            let (name, value) = line[behind.unwrap_or(0)..].split_once(':')?;
+            let (line, bullet) = words(line);
+            let (name, value) = line[bullet.unwrap_or(0)..].split_once(':')?;
             let is_name =
                 name.len() < LONGEST && !name.contains(['(', '[', '{', '<', '`', '|', '\\']);
             let slug = is_name.then(|| slug(name))?;
@@ -102,23 +107,43 @@ impl<'t> Document<'t> {
             line.is_empty() || name.is_some_and(|name| name.len() < LONGEST)
         };
         let mut is_stated = |line: &'t str| {
-            is_comment |= line.contains("<!--");
             let is_hidden = is_comment;
-            is_comment &= !line.contains("-->");
+            is_comment = (is_comment || line.contains("<!--")) && !line.contains("-->");
             // What goes on with a sentence states nothing.
             let goes_on = line.trim().starts_with(char::is_lowercase) && !is_short(above);
             above = line.trim();
             own.is_own(line) && !is_hidden && !goes_on
         };
-        lines()
-            .filter(|line| is_stated(line))
-            .filter_map(stated)
-            .collect()
+        // A name with nothing behind it has the list below, with how far in that is at least.
+        let (mut found, mut list) = (Vec::new(), None);
+        for line in lines().filter(|line| is_stated(line)) {
+            let column = markup::columns(&line[..line.len() - line.trim_start().len()]);
+            let (text, bullet) = words(line);
+            if let Some(one) = stated(line) {
+                let least = column + usize::from(bullet.is_some());
+                list = Some((one, least)).filter(|_| one.1.is_empty());
+                found.push(one);
+            } else if let (Some((head, least)), Some(bullet)) = (list, bullet)
+                && column >= least
+            {
+                found.retain(|one| *one != head);
+                found.push((head.0, bare(&text[bullet..])));
+            } else {
+                list = None;
+            }
+        }
+        found
     }
 
-    /// What an item that nobody has begun waits for by such lines: IDs, and what items here are called or should be.
-    pub(super) fn waits_below(&self, item: &Item<'_>) -> (Vec<TaskId>, Vec<Cow<'t, str>>) {
-        let (mut ids, mut names) = (Vec::new(), Vec::new());
+    /// What an item waits for by its keys, and where nobody has begun it by such lines: IDs, and what items here are called or should be.
+    pub(super) fn waits(&self, item: &Item<'t>) -> (Vec<TaskId>, Vec<Cow<'t, str>>) {
+        let known = |part: &str| self.called_so(part).is_some();
+        // What is its owner's own is told by the ID in it.
+        let is_left = |id: &TaskId| self.own_mark(id.as_str()).is_some();
+        let is_name = |id: &TaskId| self.may_be_name(id) && known(id.as_str()) && !is_left(id);
+        let (called, mut ids): (Vec<_>, Vec<_>) = item.after.iter().cloned().partition(is_name);
+        let mut names = item.after_names.clone();
+        names.extend(called.iter().map(|id| id.to_string().into()));
         let is_begun = !matches!(
             item.status,
             Status::Draft | Status::Pending | Status::Waiting
@@ -126,13 +151,7 @@ impl<'t> Document<'t> {
         if is_begun {
             return (ids, names);
         }
-        let known = |part: &str| self.called_so(part).is_some();
         for (name, line) in self.stated_below(item, &WAITS) {
-            let is_nothing = ["none", "nothing", "n-a"].contains(&&*slug(line))
-                || slug(line).is_empty() && !line.is_empty();
-            if is_nothing {
-                continue;
-            }
             let parts = line
                 .split([',', '&', '+'])
                 .flat_map(|part| part.split(" and "));
@@ -142,17 +161,27 @@ impl<'t> Document<'t> {
                 parts.map(bare).collect()
             };
             let is_meant = |part: &&str| known(part) || part.parse::<TaskId>().is_ok();
-            if name >= ALWAYS && !parts.iter().all(is_meant) {
+            let is_nothing = says_nothing(line) && !parts.iter().any(is_meant);
+            if is_nothing || name >= ALWAYS && !parts.iter().all(is_meant) {
                 continue;
             }
             for part in parts {
                 match part.parse() {
-                    Ok(id) if !known(part) => ids.push(id),
+                    Ok(id) if !is_name(&id) => ids.push(id),
                     _ => names.push(part.into()),
                 }
             }
         }
         (ids, names)
+    }
+
+    /// No item here has this ID, and one may be called so. To gather the names of a document that is not read takes long: not for what
+    /// stands in parentheses alone.
+    fn may_be_name(&self, id: &TaskId) -> bool {
+        let is_outside = |at| !self.text[markup::line_start(self.text, 0, at)..at].contains('(');
+        let mut places = memmem::find_iter(self.text.as_bytes(), id.as_str());
+        let is_read = matches!(self.items, ItemList::Read(_));
+        self.index_of(id).is_none() && (is_read || places.any(is_outside))
     }
 
     /// Makes such parentheses part of the title, and tells of them.
@@ -180,9 +209,9 @@ impl<'t> Document<'t> {
             item.after_names.clear();
         }
         for at in 0..self.count() {
-            let below = self.waits_below(self.item(at));
+            let waits = self.waits(self.item(at));
             if let ItemList::Read(items) = &mut self.items {
-                items[at].wait_for(below);
+                (items[at].after, items[at].after_names) = waits;
             }
         }
         self.read_misplaced(problems);
@@ -526,6 +555,14 @@ fn bare(words: &str) -> &str {
     words.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '"'))
 }
 
+/// Whoever writes this says that an item waits for nothing.
+fn says_nothing(line: &str) -> bool {
+    let words = slug(line);
+    let behind = ["none", "nothing", "n-a"].map(|word| words.strip_prefix(word));
+    let is_word = |behind: &str| behind.is_empty() || behind.starts_with('-');
+    words.is_empty() && !line.is_empty() || behind.into_iter().flatten().any(is_word)
+}
+
 /// The words of a title before a colon in it.
 fn before_colon(title: &str) -> Option<&str> {
     title.split_once(':').map(|(before, _)| before)
@@ -533,10 +570,8 @@ fn before_colon(title: &str) -> Option<&str> {
 
 /// The first word of a title, where other programs number items by it: `T012`, `US-12`.
 fn number(title: &str) -> Option<&str> {
-    let word = title
-        .split_whitespace()
-        .next()?
-        .trim_end_matches([':', '.']);
+    let word = title.split_whitespace().next()?;
+    let word = word.trim_matches(['*', '_', '`', '[', ']', ':', '.']);
     let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
     let has_capitals = digits.len() < word.len();
     let digits = digits.strip_prefix('-').unwrap_or(digits);

@@ -104,7 +104,7 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
         item.leave_keys();
         item.after_names.clear();
     }
-    item.wait_for(document.waits_below(&item));
+    (item.after, item.after_names) = document.waits(&item);
     item.quarantined |= document.misplaced_guard(&item).is_some();
     item
 }
@@ -654,9 +654,7 @@ impl<'t, 's> Reader<'t, 's> {
             }
             let content = fence.content.clone();
             item.shell = Some(Box::new(ShellFence::of(shell, content, fence.column)));
-            if self.text[fence.content.clone()].trim().is_empty() {
-                self.tell_of_empty(&fence, info, index);
-            }
+            self.tell_of_half(&fence, info, index);
             return;
         }
         let mut words = info.split_ascii_whitespace();

@@ -1,16 +1,31 @@
 //! Fences that take more of a document than their writer meant, or less: scripts that are torn from their items, and hidden boxes.
 
+use std::collections::HashSet;
+
 use super::Reader;
 use crate::document::{Document, Item};
 use crate::markup::{self, Fence};
 use crate::problem::{Position, Problem, Severity};
 
-/// How many of these lines begin with an open box.
-fn open_boxes<'l>(lines: impl Iterator<Item = &'l str>) -> usize {
-    let is_open = |line: &&str| {
-        markup::bullet_end(line, 0).is_some_and(|end| line[end..].trim_start().starts_with("[ ]"))
+/// The line begins with an open box.
+fn has_open_box(line: &&str) -> bool {
+    markup::bullet_end(line, 0).is_some_and(|end| line[end..].trim_start().starts_with("[ ]"))
+}
+
+/// The line that closes the fence was written to close another one, which opens in it or is words of the last box in it.
+fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
+    let lines = || text[fence.content.clone()].lines();
+    let marks = |line: &str| line.len() - line.trim_start_matches(&line[..1]).len();
+    let least = marks(&text[fence.opening.clone()]);
+    let opens = |line: &str| {
+        let line = line.trim();
+        let is_fence = line.starts_with(&text[fence.opening.start..][..least]);
+        is_fence && marks(line) < line.len() && !line[marks(line)..].contains('`')
     };
-    lines.filter(is_open).count()
+    let column = |line: &str| markup::columns(&line[..line.len() - line.trim_start().len()]);
+    let closing = column(&text[fence.content.end..fence.lines.end]);
+    let last = lines().rfind(has_open_box);
+    lines().any(opens) || closing > fence.column && last.is_some_and(|it| closing > column(it) + 1)
 }
 
 /// That the `fence` hides so many boxes makes it an error, of whatever item it is.
@@ -28,12 +43,16 @@ impl Reader<'_, '_> {
     /// A fence of an item ends with it, closed or not. Its closing line, where that stands further out, opens another one.
     pub(super) fn tell_of_unclosed(&mut self, fence: &Fence, info: &str) {
         let torn = self.torn.take().filter(|_| info.trim().is_empty());
-        if fence.is_closed && torn.is_none() {
+        let lines = self.text[fence.content.clone()].lines();
+        let hidden = lines.filter(has_open_box).count();
+        let takes_end = || hidden > 0 && takes_end_of_another(self.text, fence);
+        if let Some((problem, name, before)) = torn {
+            tell_of_hidden(&mut self.problems[problem], &name, before + hidden);
+            self.torn = Some((problem, name, before + hidden)).filter(|_| hidden > 0);
             return;
         }
-        let hidden = open_boxes(self.text[fence.content.clone()].lines());
-        if let Some((problem, name, before)) = torn {
-            return tell_of_hidden(&mut self.problems[problem], &name, before + hidden);
+        if fence.is_closed && !takes_end() {
+            return;
         }
         let frame = self.frames.last();
         let item = frame.and_then(|frame| frame.item);
@@ -44,7 +63,7 @@ impl Reader<'_, '_> {
             "unclosed-fence",
             fence.opening.clone(),
             name.clone(),
-            "close it with a line of its own, indented as it is",
+            "close it with a line of its own, indented as it is; one around another fence has more marks",
         );
         if is_script && item.is_some() {
             problem.severity = Severity::Error;
@@ -52,19 +71,29 @@ impl Reader<'_, '_> {
         tell_of_hidden(&mut problem, &name, hidden);
         if let Some(item) = item {
             self.items[item].quarantined |= problem.severity == Severity::Error;
-            self.torn = Some((self.problems.len(), name, hidden));
         }
+        self.torn = Some((self.problems.len(), name, hidden));
         self.problems.push(problem);
     }
 
-    /// The script of the item with this index is empty.
-    pub(super) fn tell_of_empty(&mut self, fence: &Fence, info: &str, item: usize) {
-        self.problems.push(Problem::error(
-            "empty-script",
-            fence.opening.clone(),
-            format!("empty {}", named(self.text, fence.opening.start, info)),
-            "write what is to be run between its lines, or remove them",
-        ));
+    /// Tells of the script of the item with this index where it is empty, or ends within a here-document.
+    pub(super) fn tell_of_half(&mut self, fence: &Fence, info: &str, item: usize) {
+        let script = &self.text[fence.content.clone()];
+        let below = &self.text[fence.lines.end..self.items[item].span.end.max(fence.lines.end)];
+        let name = named(self.text, fence.opening.start, info);
+        let (code, message, hint) = if script.trim().is_empty() {
+            let hint = "write what is to be run between its lines, or remove them";
+            ("empty-script", format!("empty {name}"), hint.to_owned())
+        } else if let Some(word) = torn_document(script, below) {
+            let marks = &self.text[fence.opening.start..][..3];
+            let (message, mark) = (format!("{name} ends within `<<{word}`"), &marks[..1]);
+            let hint = format!("begin and end the script with a longer fence: {marks}{mark}{info}");
+            ("torn-script", message, hint)
+        } else {
+            return;
+        };
+        let problem = Problem::error(code, fence.opening.clone(), message, hint);
+        self.problems.push(problem);
         self.items[item].quarantined = true;
     }
 }
@@ -97,9 +126,23 @@ impl Document<'_> {
         let content = self.text[end..]
             .lines()
             .take_while(|line| line.trim() != marks);
-        tell_of_hidden(&mut problem, &name, open_boxes(content));
+        tell_of_hidden(&mut problem, &name, content.filter(has_open_box).count());
         Some(problem)
     }
+}
+
+/// The word of a here-document that begins in the script and ends in the lines below it.
+fn torn_document<'t>(script: &'t str, below: &'t str) -> Option<&'t str> {
+    let word = |behind: &'t str| {
+        let word = behind.trim_start_matches(['-', ' ', '\'', '"', '\\']);
+        let end = word.find(|c: char| !c.is_alphanumeric() && c != '_');
+        &word[..end.unwrap_or(word.len())]
+    };
+    let lines = |text: &'t str| text.lines().map(str::trim).collect::<HashSet<_>>();
+    let mut words = script.split("<<").skip(1).map(word).peekable();
+    words.peek()?;
+    let (script, below) = (lines(script), lines(below));
+    words.find(|word| !word.is_empty() && below.contains(word) && !script.contains(word))
 }
 
 /// What the fence that opens at `start` is called, and where it is.
