@@ -7,7 +7,7 @@
 )]
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::GitError;
 use super::lock::FileLock;
 use tavern_sys::clock;
-use tavern_sys::files;
+use tavern_sys::files::{self, gone};
 
 /// How long a clean-up is waited for; after that it is hoped that it takes nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ impl CleanUpHeld {
         let own = FileLock::take(&folder.join("clean-up"))?;
         let lock = git_dir.join("gc.pid");
         let deadline = clock::instant() + PATIENCE;
-        while is_held(&lock) {
+        while !write(&lock, &folder).map_err(locking())? {
             if clock::instant() >= deadline {
                 return Ok(CleanUpHeld {
                     lock: None,
@@ -58,7 +58,6 @@ impl CleanUpHeld {
             }
             thread::sleep(PAUSE);
         }
-        write(&lock, &folder).map_err(locking())?;
         Ok(CleanUpHeld {
             lock: Some(lock),
             _own: own,
@@ -66,23 +65,48 @@ impl CleanUpHeld {
     }
 }
 
-/// In one step, in the place of one whose process is gone.
-fn write(lock: &Path, folder: &Path) -> io::Result<()> {
-    let draft = folder.join("gc.pid");
+/// Takes the lock as git does, under one of its own that is there for a moment. False if a clean-up runs, or begins in this moment.
+fn write(lock: &Path, folder: &Path) -> io::Result<bool> {
+    let (draft, begun) = (folder.join("gc.pid"), lock.with_extension("pid.lock"));
     let host = rustix::system::uname();
-    let text = format!(
-        "{} {}",
-        std::process::id(),
-        host.nodename().to_string_lossy()
-    );
-    files::write(&draft, text.as_bytes())?;
-    fs::rename(draft, lock)
+    let host = host.nodename().to_string_lossy();
+    files::write(&draft, format!("{} {host}", std::process::id()).as_bytes())?;
+    let linked = fs::hard_link(&draft, &begun);
+    fs::remove_file(draft)?;
+    match linked {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            // Who began was killed.
+            if is_left(&begun) {
+                gone(fs::remove_file(&begun))?;
+            }
+            return Ok(false);
+        }
+        linked => linked?,
+    }
+    if is_held(lock) {
+        fs::remove_file(&begun)?;
+        return Ok(false);
+    }
+    fs::rename(&begun, lock).map(|()| true)
 }
 
 /// By a clean-up that runs: a process that lives, and is none of Tavern's, since those have the other lock.
 fn is_held(lock: &Path) -> bool {
-    let text = files::read_text(lock).unwrap_or_default();
+    let (pid, own) = (pid_in(lock), std::process::id().to_string());
+    pid.is_some_and(|pid| pid != own && is_alive(&pid))
+}
+
+/// By a process that has died.
+fn is_left(lock: &Path) -> bool {
+    pid_in(lock).is_some_and(|pid| !is_alive(&pid))
+}
+
+fn pid_in(lock: &Path) -> Option<String> {
+    let text = files::read_text(lock).ok()?;
     let pid = text.split(' ').next().unwrap_or_default();
-    let is_own = pid == std::process::id().to_string();
-    !pid.is_empty() && !is_own && Path::new("/proc").join(pid).exists()
+    (!pid.is_empty()).then(|| pid.to_owned())
+}
+
+fn is_alive(pid: &str) -> bool {
+    Path::new("/proc").join(pid).exists()
 }
