@@ -62,7 +62,7 @@ pub(super) fn start(mut spec: Spec, job: &Job) -> io::Result<Session> {
     let (input, theirs) = UnixStream::pair()?;
     spec.stdin = OwnedFd::from(theirs).into();
     let transcript = Transcript::of(job);
-    let outputs = [Output::obeyed(THREAD_LOG), Output::told(STDERR_LOG)];
+    let outputs = [THREAD_LOG, STDERR_LOG].map(Output::obeyed);
     Session::start(spec, job, outputs, |_| {
         let mut conversation = Conversation {
             job: job.clone(),

@@ -26,7 +26,7 @@ pub struct Session {
     bell: Bell,
     outputs: Vec<(Stream, LineFollower)>,
     /// Until the program has ended.
-    relay: Option<RelayedLog>,
+    relays: Vec<RelayedLog>,
     limits: Limits,
     grace: Duration,
     started_at: Instant,
@@ -177,7 +177,7 @@ impl Session {
     ) -> std::io::Result<Session> {
         let is_boxed = !spec.wrapper.is_empty();
         let bell = Bell::new();
-        let (mut outputs, mut relay) = (Vec::new(), None);
+        let (mut outputs, mut relays) = (Vec::new(), Vec::new());
         for (stream, output, stdio) in [
             (Stream::Output, output, &mut spec.stdout),
             (Stream::Error, error, &mut spec.stderr),
@@ -189,7 +189,7 @@ impl Session {
             outputs.push((stream, follower));
             *stdio = if output.is_obeyed && is_boxed {
                 let (begun, stdout) = RelayedLog::begin(file)?;
-                relay = Some(begun);
+                relays.push(begun);
                 stdout
             } else {
                 file.into()
@@ -203,7 +203,7 @@ impl Session {
             child,
             bell,
             outputs,
-            relay,
+            relays,
             limits: job.limits.clone(),
             grace: job.grace,
             started_at: now,
@@ -265,8 +265,8 @@ impl Session {
     fn line(&mut self) -> Found {
         // Asked before they are read: what is read after the end is all there is.
         let has_ended = self.child.exit().is_some();
-        if has_ended && let Some(relay) = self.relay.take() {
-            relay.finish();
+        if has_ended {
+            self.relays.drain(..).for_each(RelayedLog::finish);
         }
         for (stream, follower) in &mut self.outputs {
             // A file that can't be read any more says nothing more; the program's exit still tells.
