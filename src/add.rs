@@ -121,7 +121,6 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-add";
-    const CHANGES_QUEUES: bool = true;
     const HAS_VARIABLES: bool = true;
     const FOR_AGENTS: bool = true;
 

@@ -66,7 +66,6 @@ impl Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-ask";
-    const CHANGES_QUEUES: bool = true;
 
     /// An agent may look up what is known.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {

@@ -89,7 +89,6 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-claim";
-    const CHANGES_QUEUES: bool = true;
     const HAS_VARIABLES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

@@ -58,7 +58,6 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-edit";
-    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::near::nearest;
-use tavern_git::{Head, Repository};
+use tavern_git::{BOARD_BRANCH, Head, Repository};
 use tavern_run::runner::CommandRunner;
 use tavern_run::{refuse_tracked, sandbox, settings_made_here};
 use tavern_store::config::{self, Config};
-use tavern_store::{ATTRIBUTES, Board, IGNORE, whole};
+use tavern_store::{ATTRIBUTES, Board, IGNORE, KNOWLEDGE, is_queue, whole};
 use tavern_sys::files;
 use tavern_sys::process::find_program;
 
@@ -22,10 +22,10 @@ pub(super) mod merging;
 
 /// Make a board in this repository, or bring it up to date
 ///
-/// Writes `.tavern/` with a commented config.yaml, an empty queue, a .gitignore for the volatile part, and a
-/// .gitattributes by which git merges queues item by item. The merge driver for that, `tavern merge-driver`, is set in the
-/// repository's own git configuration. Safe to run again: what is there is kept. Of .gitignore and
-/// .gitattributes only lines that are missing are added.
+/// Writes `.tavern/` with a commented config.yaml, an empty queue and a .gitignore. Git ignores the queues: Tavern keeps their
+/// history on the branch tavern/board, and a clone takes that up here. With `--tracked` they are versioned with the code: then a
+/// .gitattributes has git merge them item by item, by `tavern merge-driver`, which is set in the repository's own git configuration.
+/// Safe to run again: what is there is kept, and only lines that are missing are added.
 #[derive(clap::Args)]
 pub struct Args {
     /// The agent program of all roles: claude, shell, or another entry of `runners` [default: claude if it is on the
@@ -37,7 +37,11 @@ pub struct Args {
     #[arg(long)]
     pub demo: bool,
 
-    /// Leave the merging of queues to git: no .gitattributes, and no setting
+    /// Version the queues in the branches of the code, not on a branch of their own
+    #[arg(long)]
+    pub tracked: bool,
+
+    /// Leave the merging of tracked queues to git: no .gitattributes, and no setting
     #[arg(long)]
     pub no_merge_driver: bool,
 
@@ -91,15 +95,29 @@ impl Verb for Args {
         let lacking = |name: &str| board.incomplete(name).unwrap_or_default();
         let text =
             |name| lacking(name).map_or_else(|| whole(name).to_owned(), |lacking| lacking.text);
-        files.push((IGNORE, text(IGNORE)));
-        if !self.no_merge_driver {
+        let was_ignored = files::read_text(board.path(IGNORE)).ok();
+        let versioned = if self.tracked {
+            Versioned::WithCode
+        } else {
+            Versioned::of(&board, &repository)?
+        };
+        let ignored = match was_ignored.as_deref().filter(|text| *text != HIDES_ALL) {
+            Some(found) if lacking(IGNORE).is_none() => ended(found),
+            _ => text(IGNORE),
+        };
+        let ignored = versioned.written(ignored);
+        let is_tracked =
+            versioned == Versioned::AsItIs || ignored.lines().any(|line| line == TRACKED);
+        files.push((IGNORE, ignored.clone()));
+        if is_tracked && !self.no_merge_driver {
             files.push((ATTRIBUTES, text(ATTRIBUTES)));
         }
         // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
         // empty queue as we wrote it has nothing to lose to sample items.
         let may_replace = |name: &str, text: &str| match name {
-            IGNORE if text == "*\n" => true,
-            IGNORE | ATTRIBUTES => {
+            IGNORE if text == HIDES_ALL => true,
+            IGNORE => text != ignored && was_ignored.as_deref() == Some(text),
+            ATTRIBUTES => {
                 lacking(name).is_some_and(|lacking| lacking.found.as_deref() == Some(text))
             }
             _ => self.demo && text == QUEUE,
@@ -128,16 +146,31 @@ impl Verb for Args {
                 text,
             )?;
         }
-        // The log knows of items that a new queue lacks: somebody, or `git clean`, has removed `.tavern/`.
-        let is_back = !board.path("queues").exists() && board.last_seq()? > 0;
-        let mut lost = if is_back {
-            board.lost_queues()?
-        } else {
+        // Somebody, or `git clean`, has removed `.tavern/`, and Tavern knows of items that were there.
+        let has_queues = board.path("queues").exists();
+        let mut lost = if has_queues {
             Vec::new()
+        } else {
+            board.lost_queues()?
         };
+        let is_back = !lost.is_empty();
         lost.extend(board.lost_files());
         for lost in lost {
             board.put_back(&lost)?;
+        }
+        let brought = if has_queues || is_tracked || self.plan.dry_run {
+            Vec::new()
+        } else {
+            taken_up(&board, &repository)?
+        };
+        for (name, text) in &brought {
+            files.retain(|(other, _)| other != name);
+            files.push((name, text.clone()));
+        }
+        if brought.iter().any(|(name, _)| !board.path(name).exists()) {
+            context.out.note(format!(
+                "what was lacking is as the branch {BOARD_BRANCH} has it"
+            ));
         }
         let written = board.set_up(&files, &may_replace)?;
         for ((name, text), is_written) in files.iter().zip(written) {
@@ -156,7 +189,7 @@ impl Verb for Args {
                 format!("{} {}", action.replace('_', " "), file.display()),
             )?;
         }
-        if !self.no_merge_driver {
+        if is_tracked && !self.no_merge_driver {
             self.set_up_merging(context, &repository)?;
         }
         if is_new {
@@ -259,6 +292,87 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// What a drain of a plain file leaves in .gitignore.
+const HIDES_ALL: &str = "*\n";
+
+/// The line of .gitignore by which somebody has said that the queues are versioned with the code.
+const TRACKED: &str = "!/queues/";
+
+/// The text, with an end of its last line.
+fn ended(text: &str) -> String {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{end}")
+}
+
+/// Whether git's index has queues of the board.
+pub(super) fn has_tracked_queues(board: &Board, repository: &Repository) -> Result<bool, CliError> {
+    let queues = board.path("queues");
+    let Ok(folder) = queues.strip_prefix(repository.main_worktree()) else {
+        return Ok(false);
+    };
+    Ok(!repository.tracked_in(folder)?.is_empty())
+}
+
+/// The text of .gitignore says whether git ignores the queues.
+pub(super) fn says_of_queues(text: &str) -> bool {
+    let names = |line: &str| line.trim().trim_start_matches('!').trim_matches('/') == "queues";
+    text.lines().any(names)
+}
+
+/// Where the queues of a board are versioned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Versioned {
+    /// On a branch of their own: git ignores them.
+    Apart,
+    /// In the branches of the code.
+    WithCode,
+    /// There, and nobody has said why.
+    AsItIs,
+}
+
+impl Versioned {
+    pub(super) fn of(board: &Board, repository: &Repository) -> Result<Versioned, CliError> {
+        Ok(if has_tracked_queues(board, repository)? {
+            Versioned::AsItIs
+        } else {
+            Versioned::Apart
+        })
+    }
+
+    /// The `text` of .gitignore, in which it stands, unless it says something of the queues already.
+    pub(super) fn written(self, text: String) -> String {
+        let apart =
+            format!("# Their history is on the branch {BOARD_BRANCH}.\n/queues/\n/knowledge/\n");
+        let with_code = format!("# Versioned with the code.\n{TRACKED}\n!/knowledge/\n");
+        let (text, lines) = match self {
+            Versioned::Apart => (text, &*apart),
+            Versioned::WithCode => (text.replace(&apart, ""), &*with_code),
+            Versioned::AsItIs => (text, ""),
+        };
+        if says_of_queues(&text) {
+            text
+        } else {
+            text + lines
+        }
+    }
+}
+
+/// What the branch of the board holds, by its name in the board: a clone brought that, or `git clean` has taken it away here.
+fn taken_up(board: &Board, repository: &Repository) -> Result<Vec<(String, String)>, CliError> {
+    let Ok(folder) = board.dir().strip_prefix(repository.main_worktree()) else {
+        return Ok(Vec::new());
+    };
+    let own = |(path, text): (PathBuf, String)| {
+        let name = path.strip_prefix(folder).ok()?;
+        let is_own = ["queues", "queues/archive", KNOWLEDGE]
+            .iter()
+            .any(|above| name.parent() == Some(Path::new(above)));
+        (is_own && is_queue(name)).then_some((name.to_str()?.to_owned(), text))
+    };
+    let files = repository.board_files(folder)?.into_iter();
+    Ok(files.filter_map(own).collect())
 }
 
 /// config.yaml with the agents' program in it; one that only the presets know is written out.

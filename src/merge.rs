@@ -41,7 +41,6 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-merge";
-    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.site(context.board()?)?;

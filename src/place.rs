@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use tavern_core::document::parse;
 use tavern_core::near::nearest;
 use tavern_core::problem::one_line;
-use tavern_git::{GitError, Repository};
-use tavern_run::{ASK_GIT, Site, Trust, refuse_tracked};
-use tavern_store::config::Config;
+use tavern_git::{BOARD_BRANCH, GitError, Repository};
+use tavern_run::{ASK_GIT, Site, refuse_tracked};
 use tavern_store::{Board, Error, Queue, fault_of_name};
 use tavern_sys::clock;
 use tavern_sys::files;
@@ -38,7 +37,7 @@ impl Context {
     fn board_around(&self, folder: &Path) -> Result<Board, CliError> {
         let board = match &self.shared.dir {
             Some(dir) => Board::open(dir)?,
-            None => Board::find(folder)?,
+            None => self.found_or_restored(folder)?,
         };
         // The log itself could have come with a commit.
         if board.is_exposed() {
@@ -48,6 +47,37 @@ impl Context {
             }
         }
         Ok(self.dried(board))
+    }
+
+    /// The board of the repository around `folder`. Where `git clean -fdx` or the like has taken all of its queues away, they are put
+    /// back first.
+    fn found_or_restored(&self, folder: &Path) -> Result<Board, CliError> {
+        let found = Board::find(folder);
+        if found
+            .as_ref()
+            .is_ok_and(|board| board.path("queues").exists())
+            || self.is_dry
+        {
+            return Ok(found?);
+        }
+        let Ok(place) = Board::place(folder) else {
+            return Ok(found?);
+        };
+        let is_lost = place.lost_queues().is_ok_and(|lost| !lost.is_empty());
+        if is_lost && run_sibling("init", folder, &place).is_ok() {
+            let at = place.path("queues");
+            let text = format!("{} was gone; what it held was put back", at.display());
+            self.out.note(text);
+        } else if found.is_ok()
+            && Repository::discover(place.root())
+                .and_then(|repository| repository.remote_board())
+                .is_ok_and(|board| board.is_some())
+        {
+            let text =
+                format!("the queues are on the remote's {BOARD_BRANCH}; take them up: tavern init");
+            self.out.note(text);
+        }
+        Ok(Board::find(folder)?)
     }
 
     /// `board`, of which a dry run writes nothing.
@@ -97,38 +127,6 @@ impl Context {
     /// As [`Context::quick_site`], for a program that may do without the repository.
     pub fn light_site(&self, board: Board) -> Result<Site, CliError> {
         Ok(Site::unopened(board, Interrupt::new())?)
-    }
-
-    /// Commits the queues after a verb that may have changed them, where config.yaml asks for it. What can't be done is
-    /// told, and fails nothing: the transition has happened, and the next commit takes it along. `tavern commit` does it,
-    /// so that the other programs need no git library.
-    pub(super) fn commit_queues(&self) {
-        let is_trusted = |board: &Board| {
-            let site = self.light_site(board.clone());
-            site.is_ok_and(|site| Trust::of(&site).settings().is_ok())
-        };
-        let is_due = |board: &Board| {
-            Config::commits_transitions(board.dir()) && board.has_uncommitted() && is_trusted(board)
-        };
-        let found = self.found.get().cloned();
-        let Some(board) = found.or_else(|| self.board().ok()).filter(is_due) else {
-            return;
-        };
-        // Whoever reads our output need not wait for git.
-        drop(self.out.flush());
-        let known = board.committed().obstacle;
-        if let Err(error) = run_sibling("commit", &self.here(), &board) {
-            self.out.note(format!(
-                "the queues are not committed for now: tavern commit can't be started: {error}"
-            ));
-        }
-        if let Some(why) = board
-            .committed()
-            .obstacle
-            .filter(|why| known.as_ref() != Some(why))
-        {
-            self.out.note(why);
-        }
     }
 
     /// Refuses to work off items within the run of one: it would wait for that one, which waits for it.

@@ -50,7 +50,6 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-plan";
-    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -151,11 +151,7 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
                 context.own_run()
             };
             let may = run.map_or(Ok(()), |run| verb.within(&run));
-            let ended = may.and_then(|()| verb.run(context));
-            if V::CHANGES_QUEUES && !context.is_dry {
-                context.commit_queues();
-            }
-            ended
+            may.and_then(|()| verb.run(context))
         }
         Err(error) => Ok(usage(&error)),
     }

@@ -67,7 +67,6 @@ struct QueueChange<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-queue";
-    const CHANGES_QUEUES: bool = true;
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.action == QueueAction::List {

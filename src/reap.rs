@@ -18,7 +18,6 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-reap";
-    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;

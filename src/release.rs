@@ -57,7 +57,6 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-release";
-    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -35,7 +35,6 @@ struct Reported<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-report";
-    const CHANGES_QUEUES: bool = true;
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         run.holds(&self.held.task, self.held.token)

@@ -74,7 +74,6 @@ struct ListRecord<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-schedule";
-    const CHANGES_QUEUES: bool = true;
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.list {
@@ -118,9 +117,6 @@ impl Verb for Args {
                 };
                 told.clear();
                 context.out.flush()?;
-                if look.has_queued {
-                    context.commit_queues();
-                }
                 if self.wait && (look.has_queued || look.next.is_none()) {
                     return Ok(look.exit);
                 }

@@ -63,7 +63,6 @@ impl<'a> Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-spawn";
-    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let mut site = context.site(context.board()?)?;

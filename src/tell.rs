@@ -92,7 +92,6 @@ enum When {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-tell";
-    const CHANGES_QUEUES: bool = true;
 
     /// An agent speaks in its own name, and not to itself.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {

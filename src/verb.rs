@@ -10,9 +10,6 @@ pub trait Verb: clap::Args {
     /// The program's name, such as `tavern-check`.
     const NAME: &'static str;
 
-    /// It changes queues in a step or a few, after which they are committed where config.yaml asks for it.
-    const CHANGES_QUEUES: bool = false;
-
     /// It has variables for a shell to take; of others `--format env` is refused before they do anything.
     const HAS_VARIABLES: bool = false;
 

@@ -41,7 +41,6 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-watch";
-    const CHANGES_QUEUES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if self.every.is_some_and(Period::is_zero) {

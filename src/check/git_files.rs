@@ -5,9 +5,11 @@ use std::io;
 use super::fault::{Faults, shown};
 use crate::hints;
 use crate::init::merging::DRIVER;
+use crate::init::{Versioned, has_tracked_queues, says_of_queues};
 use tavern_core::problem::listed;
 use tavern_git::Repository;
 use tavern_store::{ATTRIBUTES, Board, IGNORE, Incomplete};
+use tavern_sys::files;
 
 /// The names of those that lack something, each with that, or why it can't be mended.
 pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incomplete>)> {
@@ -27,12 +29,36 @@ pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incompl
         .into_iter()
         .filter(is_ours)
         .filter(is_wanted);
-    names
-        .filter_map(|name| Some((name, board.incomplete(name).transpose()?)))
-        .collect()
+    let versioned = Versioned::of(board, &repository).unwrap_or(Versioned::AsItIs);
+    let whole = |name| {
+        let mut lacking = board.incomplete(name).transpose()?;
+        if let (IGNORE, Ok(lacking)) = (name, &mut lacking) {
+            lacking.text = versioned.written(std::mem::take(&mut lacking.text));
+        }
+        Some((name, lacking))
+    };
+    names.filter_map(whole).collect()
+}
+
+/// Queues that git tracks change with each switch of branches, unless somebody wants that.
+fn check_tracked(board: &Board, faults: &mut Faults<'_>) {
+    let Ok(repository) = Repository::discover(board.root()) else {
+        return;
+    };
+    let path = board.path(IGNORE);
+    let is_wanted = files::read_text(&path).is_ok_and(|text| says_of_queues(&text));
+    if is_wanted || !has_tracked_queues(board, &repository).unwrap_or_default() {
+        return;
+    }
+    let message =
+        "git tracks the queues: `git switch`, `stash` and `reset` put older texts in their place"
+            .to_owned();
+    let hint = "give them a branch of their own: git rm -r -q --cached .tavern/queues; tavern init (or keep them: tavern init --tracked)";
+    faults.warning("tracked-queues", &path, message, hint.to_owned());
 }
 
 pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
+    check_tracked(board, faults);
     for (name, found) in incomplete(board) {
         let path = board.path(name);
         let what = match &found {

@@ -216,7 +216,7 @@ impl Verb for Args {
                 .note(format!("stopped by .tavern/STOP: {reason}"));
             cut.get_or_insert(Cut::Asked(InterruptCause::Stopped));
         }
-        if let Some(why) = commit_queues(&site, Occasion::DrainEnd) {
+        if let Some(why) = commit_queues(&site, Occasion::End) {
             context.out.note(why);
         }
         let board = site.board.clone();

@@ -14,7 +14,7 @@ use crate::state::State;
 use crate::support::{ARCHIVE, CONFIG, QUEUE, Scratch, has, wait_until};
 
 fn board(queue: &str, archive: &str) -> Scratch {
-    Scratch::shell(queue, &format!("base: main\narchive: {archive}\n"))
+    Scratch::shell(queue, &format!("base: main\narchive: {archive}\n")).tracked()
 }
 
 fn lanes(completed: &str) -> String {

@@ -1276,7 +1276,9 @@ fn a_stash_without_items_is_no_broken_save() {
         git.args(arguments).run().succeeds();
     };
     long_ago(&["init", "--quiet", "--initial-branch=main"]);
-    scratch.run("tavern-init", &["--quiet"]).succeeds();
+    scratch
+        .run("tavern-init", &["--quiet", "--tracked"])
+        .succeeds();
     scratch.write(QUEUE, EMPTY);
     long_ago(&["add", "--all"]);
     long_ago(&["commit", "--quiet", "--message=Board"]);

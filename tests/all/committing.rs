@@ -1,287 +1,249 @@
-//! `commit:` in config.yaml: the queues are committed after transitions or drains, and nothing else is touched.
+//! The branch `tavern/board`: it has the history of the queues, and git's work on other branches does not touch them.
 
 use std::fs;
 
 use crate::support::{CONFIG, QUEUE, Scratch, has, item, wait_until};
 
-/// A board that git knows, with three items, and this setting.
-fn board(commit: &str) -> Scratch {
-    let queue = format!(
-        "## Pending\n\n{}\n## Completed\n",
-        [item("T-1", ""), item("T-2", ""), item("T-3", "")].concat()
-    );
-    let scratch = Scratch::shell(&queue, &format!("base: main\ncommit: {commit}\n"));
-    scratch.commit(&["--all"], "Board");
+const BOARD: &str = "tavern/board";
+
+/// A board with three items, whose settings are committed.
+fn board() -> Scratch {
+    let items = [item("T-1", ""), item("T-2", ""), item("T-3", "")].concat();
+    let queue = format!("## Pending\n\n{items}\n## Completed\n");
+    let scratch = Scratch::shell(&queue, "base: main\n");
+    scratch.commit(&[CONFIG, ".tavern/.gitignore"], "Settings");
     scratch
 }
 
-/// The subjects of the branch's commits since the board, the oldest first.
-fn subjects(scratch: &Scratch, branch: &str) -> Vec<String> {
-    let log = scratch.git(&["log", "--first-parent", "--reverse", "--format=%s", branch]);
-    log.lines()
-        .skip_while(|line| *line != "Board")
-        .skip(1)
-        .map(str::to_owned)
-        .collect()
+fn held() -> Scratch {
+    let scratch = board();
+    scratch.claim("T-1", &["--agent", "Sam"]);
+    scratch
+}
+
+/// All that the branch has is what stands there.
+#[track_caller]
+fn has_the_newest(scratch: &Scratch) {
+    let committed = scratch.git(&["show", &format!("{BOARD}:{QUEUE}")]);
+    assert_eq!(committed, scratch.queue().trim_end());
 }
 
 #[test]
-fn each_transition_is_a_commit_of_the_queues_alone() {
-    let scratch = board("transition");
+fn the_history_of_a_board_is_on_a_branch_of_its_own() {
+    let scratch = board();
     // Staged, changed and new: all of it somebody's, and none of it Tavern's.
     scratch.write("README.md", "staged\n");
     scratch.git(&["add", "README.md"]);
     scratch.write("README.md", "staged, then changed\n");
     scratch.write("new.txt", "new\n");
-    scratch.git(&["config", "user.name", "Sam Gamgee"]);
-    scratch.git(&["config", "user.email", "sam@example.org"]);
     // A hook of the user's would say no; it is not asked.
     scratch.executable(
         ".git/hooks/pre-commit",
         "#!/bin/sh\ntouch hook-ran\nexit 1\n",
     );
-    scratch
-        .run("tavern-claim", &["--task", "T-1", "--agent", "Sam"])
-        .succeeds();
-    scratch
-        .run("tavern-release", &["T-2", "--cancel"])
-        .succeeds();
-    scratch
-        .run("tavern-add", &["One more", "--id", "T-4"])
-        .succeeds();
-    scratch.run("tavern-status", &[]).succeeds();
-    assert_eq!(
-        subjects(&scratch, "main"),
-        [
-            "tavern: T-1 pending → in_progress",
-            "tavern: T-2 pending → cancelled",
-            "tavern: T-4 added"
-        ]
+    let before = (
+        scratch.git(&["status", "--porcelain", "--untracked-files=all"]),
+        scratch.git(&["log", "--format=%H %D"]),
     );
-    assert_eq!(
-        scratch.git(&["diff", "--name-only", "HEAD~3", "HEAD"]),
-        QUEUE
+    scratch.run("tavern-drain", &["--agents", "3"]).ends(0);
+    let after = (
+        scratch.git(&["status", "--porcelain", "--untracked-files=all"]),
+        scratch.git(&["log", "--format=%H %D"]),
     );
-    assert_eq!(
-        scratch.git(&["status", "--porcelain"]),
-        "MM README.md\n?? new.txt"
-    );
-    assert_eq!(scratch.git(&["show", ":README.md"]), "staged");
-    // git's own order: the environment goes before the repository's settings.
-    assert_eq!(scratch.git(&["log", "-1", "--format=%an"]), "Rosie");
-}
-
-/// Not only transitions: whatever the queues say is committed, and the message tells what it was.
-#[test]
-fn what_was_typed_added_or_taken_out_is_committed_too() {
-    let scratch = board("never");
-    scratch.settle();
-    let committed = |change: &dyn Fn(String) -> String| {
-        scratch.write(QUEUE, change(scratch.queue()));
-        scratch.run("tavern-commit", &[]).succeeds();
-        assert_eq!(scratch.git(&["status", "--porcelain"]), "");
-        scratch.git(&["log", "-1", "--format=%s"])
-    };
-    assert_eq!(
-        committed(&|text| format!("Words.\n\n{text}")),
-        "tavern: main changed"
-    );
-    assert_eq!(
-        committed(&|text| text.replace(&item("T-2", ""), "")),
-        "tavern: T-2 removed"
-    );
-    assert_eq!(
-        committed(&|text| text.replace("## Completed", "- [ ] New\n\n## Completed")),
-        "tavern: main changed"
-    );
-    let swapped = |text: String| {
-        text.replace(&item("T-3", ""), "").replace(
-            "## Pending\n\n",
-            &format!("## Pending\n\n{}", item("T-3", "")),
-        )
-    };
-    assert_eq!(committed(&swapped), "tavern: the queues");
-    let before = scratch.git(&["rev-parse", "HEAD"]);
-    scratch.run("tavern-commit", &[]).succeeds();
-    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), before);
-}
-
-#[test]
-fn by_default_nothing_is_committed() {
-    let scratch = board("never");
-    scratch.run("tavern-agent", &["--until-empty"]).succeeds();
-    assert_eq!(subjects(&scratch, "main"), Vec::<String>::new());
-    assert_eq!(
-        scratch.git(&["status", "--porcelain"]),
-        format!(" M {QUEUE}")
-    );
-}
-
-#[test]
-fn a_half_done_merge_is_left_alone_and_the_commit_is_made_up_for() {
-    let scratch = board("transition");
-    for (branch, text) in [("theirs", "theirs\n"), ("ours", "ours\n")] {
-        scratch.git(&["switch", "--quiet", "--create", branch, "main"]);
-        scratch.write("README.md", text);
-        scratch.git(&["commit", "--quiet", "--all", "--message=README"]);
+    assert_eq!(after, before);
+    has_the_newest(&scratch);
+    let log = scratch.git(&["log", "--format=%B", BOARD]);
+    for number in 1..=3 {
+        has(&log, &[&format!("T-{number} Do T-{number}: ")]);
     }
-    scratch
-        .command("git".as_ref())
-        .args(&["merge", "theirs"])
-        .run()
-        .ends(1);
-    let state = |scratch: &Scratch| {
-        let head = scratch.git(&["rev-parse", "HEAD", "MERGE_HEAD"]);
-        (
-            head,
-            scratch.git(&["ls-files", "--stage"]),
-            scratch.read("README.md"),
-            scratch.read(".git/MERGE_MSG"),
-        )
-    };
-    let before = state(&scratch);
-    let first = scratch
-        .run("tavern-claim", &["--task", "T-1", "--agent", "Sam"])
-        .ends(0);
-    first
-        .says("the queues are not committed for now: ")
-        .says("merge");
-    // Said once.
-    let second = scratch.run("tavern-release", &["T-2", "--cancel"]);
-    assert_eq!(
-        (second.code, second.stderr.as_str()),
-        (Some(0), ""),
-        "{second}"
-    );
-    assert_eq!(state(&scratch), before);
-
-    scratch.write("README.md", "both\n");
-    scratch.commit(&["README.md"], "Merged");
-    assert_eq!(
-        scratch.git(&["status", "--porcelain"]),
-        format!(" M {QUEUE}")
-    );
-    scratch
-        .run("tavern-add", &["One more", "--id", "T-4"])
-        .succeeds();
-    assert_eq!(
-        subjects(&scratch, "ours").last().map(String::as_str),
-        Some("tavern: T-1 pending → in_progress, T-2 pending → cancelled, T-4 added")
-    );
-    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+    has(&log, &[" → completed"]);
+    assert!(!scratch.work().join("hook-ran").exists());
+    // So fast three items are a commit or two, and one at the end.
+    let count = scratch.git(&["rev-list", "--count", BOARD]);
+    assert!(count.parse::<u32>().expect("a number") <= 4, "{log}");
 }
 
 #[test]
-fn no_state_of_the_checkout_fails_a_transition() {
-    let scratch = board("transition");
-    let main = scratch.git(&["rev-parse", "main"]);
-    let claim = |task: &str| scratch.run("tavern-claim", &["--task", task, "--agent", "Sam"]);
-    // On no branch.
-    scratch.git(&["switch", "--quiet", "--detach"]);
-    claim("T-1").ends(0).says("on no branch");
-    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), main);
-    // A git that died, or takes for ever.
-    scratch.git(&["switch", "--quiet", "main"]);
-    for (task, lock) in [("T-2", "index.lock"), ("T-3", "refs/heads/main.lock")] {
-        let file = scratch.write(format!(".git/{lock}"), "");
-        claim(task).ends(0).says(lock);
-        fs::remove_file(file).expect("nobody else has removed it");
-        assert_eq!(scratch.git(&["rev-parse", "HEAD"]), main);
+fn a_commit_is_made_at_once_if_asked_for() {
+    let scratch = board();
+    let commit = || scratch.run("tavern-commit", &[]).ends(0);
+    commit().says("the queues are committed as ");
+    scratch
+        .run("tavern-add", &["Write a greeting", "--id", "T-4"])
+        .ends(0);
+    commit();
+    let subject = ["log", "-1", "--format=%s", BOARD];
+    assert_eq!(scratch.git(&subject), "T-4 Write a greeting: added");
+    has_the_newest(&scratch);
+    commit().says("nothing to commit");
+    scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
+    scratch.write(QUEUE, scratch.queue().replace("Do T-3", "Do it"));
+    commit();
+    assert_eq!(
+        scratch.git(&subject),
+        "T-2 Do T-2: pending → cancelled, T-3 Do it: changed"
+    );
+    has_the_newest(&scratch);
+}
+
+#[test]
+fn what_git_does_on_other_branches_does_not_touch_the_board() {
+    let scratch = held();
+    scratch.run("tavern-commit", &[]).ends(0);
+    scratch.git(&["branch", "old", "main~1"]);
+    scratch.write("README.md", "more\n");
+    scratch.commit(&["README.md"], "More");
+    let before = scratch.queue();
+    for line in [
+        "git switch -q -c other && git switch -q main",
+        "git switch -q old && git switch -q main",
+        "echo x >>README.md && git stash -q && git stash pop -q",
+        "git reset -q --hard && git clean -qfd",
+        "git checkout -q . && git rebase -q old",
+        "git checkout -q --detach && git checkout -q main",
+    ] {
+        scratch
+            .command("sh".as_ref())
+            .args(&["-ec", line])
+            .run()
+            .ends(0);
+        assert_eq!(scratch.queue(), before, "{line}");
+        scratch.stands("T-1", "in_progress", 1);
     }
-    // No git at all.
-    scratch
-        .program("tavern-add")
-        .args(&["Without git"])
-        .variable("PATH", "/nowhere")
-        .run()
-        .ends(0);
-    scratch.run("tavern-add", &["One more"]).succeeds();
-    assert_eq!(subjects(&scratch, "main").len(), 1);
-    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
 }
 
 #[test]
-fn agents_side_by_side_lose_no_commit() {
-    let scratch = board("transition");
-    let items: String = (1..=12)
-        .map(|number| item(&format!("T-{number}"), ""))
-        .collect();
-    scratch.write(
-        QUEUE,
-        format!("## Pending\n\n{items}\n## In Progress\n\n## Completed\n"),
-    );
-    scratch.git(&["commit", "--quiet", "--all", "--message=Board"]);
-    scratch.write("README.md", "staged\n");
-    scratch.git(&["add", "README.md"]);
-    scratch
-        .run("tavern-drain", &["--agents", "4"])
-        .ends(0)
-        .says_not("not committed");
-    // Each transition is told once, in the first line or below, whoever made the commit.
-    let told = scratch.git(&["log", "--first-parent", "--format=%B", "main"]);
-    for number in 1..=12 {
-        for status in ["in_progress", "completed"] {
-            let words = told
-                .lines()
-                .flat_map(|line| line.trim_start_matches("tavern: ").split(", "));
-            let is_told = |word: &&str| {
-                word.starts_with(&format!("T-{number} ")) && word.contains(&format!("→ {status}"))
-            };
-            assert_eq!(
-                words.filter(is_told).count(),
-                1,
-                "T-{number} {status}\n{told}"
+fn what_a_clean_up_takes_away_is_back_at_the_next_command() {
+    for is_config_committed in [true, false] {
+        for line in [
+            "tavern-status",
+            "tavern-check",
+            "tavern-log",
+            "tavern-add More --id T-9",
+            "tavern-claim --task T-2",
+            "tavern-drain --dry-run",
+        ] {
+            let scratch = held();
+            if !is_config_committed {
+                scratch.git(&["reset", "-q", "--soft", "HEAD~1"]);
+                scratch.git(&["rm", "-q", "--cached", CONFIG, ".tavern/.gitignore"]);
+            }
+            scratch.write(
+                ".tavern/knowledge/K-1.md",
+                "---\nid: K-1\n---\nUse the other door.\n",
+            );
+            scratch.run("tavern-commit", &[]).ends(0);
+            let (queue, config) = (scratch.queue(), scratch.read(CONFIG));
+            scratch.git(&["clean", "-qfdx"]);
+            assert!(!scratch.work().join(QUEUE).exists());
+            let ran = scratch.line(line).run();
+            if line.contains("--dry-run") {
+                scratch.run("tavern-status", &[]).ends(0);
+            } else {
+                has(&ran.stderr, &["was gone; what it held was put back"]);
+            }
+            if ["tavern-status", "tavern-check", "tavern-log"].contains(&line) {
+                assert_eq!(scratch.queue(), queue, "{line}: {ran}");
+            }
+            scratch.stands("T-1", "in_progress", 1);
+            assert_eq!(scratch.read(CONFIG), config, "{line}");
+            has(
+                &scratch.read(".tavern/knowledge/K-1.md"),
+                &["the other door"],
             );
         }
     }
-    assert_eq!(scratch.git(&["status", "--porcelain"]), "M  README.md");
-    // The branches of agents began before these commits: that is no change of theirs.
-    scratch
-        .run("tavern-log", &["--format", "json"])
+}
+
+/// The remote of a clone has the branch, and nobody here has read what stands there.
+#[test]
+fn a_clone_takes_the_board_up_and_trusts_none_of_it() {
+    let first = board();
+    first.run("tavern-drain", &["--max-items", "1"]);
+    first.run("tavern-commit", &[]);
+    let clone = Scratch::empty();
+    let origin = first.work().display().to_string();
+    clone.git(&["clone", "--quiet", &origin, "."]);
+    clone
+        .run("tavern-status", &[])
+        .says("take them up: tavern init");
+    clone
+        .run("tavern-init", &[])
         .ends(0)
-        .says_not("violation");
+        .says("written .tavern/queues/main.md")
+        .says("as the branch tavern/board has it");
+    assert_eq!(clone.queue(), first.queue());
+    clone.run("tavern-claim", &["--agent", "Sam"]).says("trust");
+    clone.run("tavern-add", &["My own", "--id", "T-9"]).ends(0);
+    clone
+        .run("tavern-status", &["--items"])
+        .says("git has brought what nobody has trusted here");
+    clone.run("tavern-trust", &["--yes"]).ends(0);
+    clone.run("tavern-claim", &["--agent", "Sam"]).ends(0);
+    clone.run("tavern-commit", &[]).ends(0);
+    has_the_newest(&clone);
+    // It goes on where the other ended.
+    clone.git(&["merge-base", "--is-ancestor", "origin/tavern/board", BOARD]);
 }
 
 #[test]
-fn a_drain_is_one_commit_at_its_end() {
-    let scratch = board("drain");
+fn what_is_pushed_and_fetched_again_stays_its_authors() {
+    let scratch = board();
+    scratch.git(&["init", "--quiet", "--bare", "../hub.git"]);
+    scratch.git(&["remote", "add", "origin", "../hub.git"]);
+    scratch.run("tavern-commit", &[]).ends(0);
+    scratch.git(&["push", "--quiet", "origin", BOARD]);
+    scratch.git(&["fetch", "--quiet"]);
+    scratch.run("tavern-add", &["More", "--id", "T-9"]).ends(0);
+    scratch.run("tavern-claim", &["--agent", "Sam"]).ends(0);
+}
+
+#[test]
+fn a_board_that_git_tracks_is_told_with_what_moves_it() {
+    let scratch = board().tracked();
+    scratch.commit(&["--all"], "Board");
     scratch
-        .run(
-            "tavern-add",
-            &[
-                "One more",
-                "--id",
-                "T-4",
-                "--description",
-                "```sh\necho 4 > 4.txt\n```",
-            ],
-        )
-        .succeeds();
-    assert_eq!(subjects(&scratch, "main"), Vec::<String>::new());
-    scratch.write(
-        "TODO.md",
-        "- [ ] T-9: Count\n  ```sh\n  echo 9 > 9.txt\n  ```\n",
-    );
-    scratch.git(&["add", "TODO.md"]);
-    scratch.git(&["commit", "--quiet", "--message=List", "TODO.md"]);
+        .run("tavern-check", &[])
+        .says_not("git tracks the queues");
+    // As boards were before.
+    let ignored = scratch.read(".tavern/.gitignore");
+    let own = |line: &&str| !line.contains("queues") && !line.contains("knowledge");
+    let before: String = ignored
+        .lines()
+        .filter(own)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    scratch.write(".tavern/.gitignore", before);
+    scratch.run("tavern-init", &[]).ends(0);
+    let told = scratch
+        .run("tavern-check", &[])
+        .says("git tracks the queues");
+    let hint = told.stdout.lines().find(|line| line.contains("git rm -r"));
+    let hint = hint.unwrap_or_else(|| panic!("{told}"));
+    let (_, commands) = hint.split_once("of their own: ").expect("the commands");
+    let (commands, _) = commands.split_once(" (").expect("what else");
+    let program = crate::support::program("tavern").display().to_string();
+    let line = commands.replace("tavern init", &format!("{program} init"));
+    let sh = scratch.command("sh".as_ref()).args(&["-ec", &line]).run();
+    sh.ends(0);
     scratch
-        .run("tavern-drain", &["main", "TODO.md", "--agents", "2"])
-        .succeeds();
-    assert_eq!(subjects(&scratch, "main"), ["List", "tavern: 5 items"]);
-    has(
-        &scratch.git(&["log", "-1", "--format=%b", "main"]),
-        &["T-9 pending → in_progress → approved → completed"],
-    );
-    assert_eq!(
-        scratch.git(&["diff", "--name-only", "HEAD~1", "HEAD"]),
-        format!("{QUEUE}\nTODO.md")
-    );
+        .run("tavern-check", &[])
+        .says_not("git tracks the queues");
+    scratch.git(&["commit", "--quiet", "--all", "--message=Move"]);
+    let queue = scratch.queue();
+    scratch.git(&["switch", "--quiet", "-c", "other"]);
+    scratch.git(&["switch", "--quiet", "main"]);
+    assert_eq!(scratch.queue(), queue);
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+    fs::remove_dir_all(scratch.work().join(".tavern/queues")).expect("it is there");
+    scratch.run("tavern-status", &[]).ends(0);
+    assert_eq!(scratch.queue(), queue);
 }
 
 #[test]
 fn a_branch_of_an_agent_smuggles_no_change_of_the_board_in() {
-    let scratch = board("never");
+    let scratch = board().tracked();
+    scratch.commit(&["--all"], "Board");
     let script = "echo x > x.txt; echo '- [x] T-3: Do T-3' > .tavern/queues/main.md; echo hi > .tavern/new.md; \
                   rm .tavern/config.yaml; git add --all; git commit --quiet --message=Smuggled";
     scratch.write(

@@ -285,7 +285,7 @@ const VERBS: &[Verb] = &[
         "init",
         PLAIN,
         &["lost: .tavern/.gitignore .tavern/.gitattributes"],
-        "tavern-init",
+        "tavern-init --tracked",
         Status::Pending,
     ),
     // A save is there before anybody logs it, so a program that fails of it has changed nothing, and the save stands.
@@ -614,7 +614,7 @@ fn subject(verb: &Verb, state: &State) -> Option<Status> {
 fn prepared(verb: &Verb) -> Scratch {
     let scratch = Scratch::repository();
     scratch
-        .run("tavern-init", &["--runner", "shell", "-q"])
+        .run("tavern-init", &["--runner", "shell", "-q", "--tracked"])
         .succeeds();
     scratch.write(
         CONFIG,

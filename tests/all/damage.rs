@@ -212,7 +212,8 @@ fn used_board() -> Scratch {
     let scratch = Scratch::shell(
         &format!("## Pending\n\n{items}\n## Completed\n\n{ended}\n"),
         config,
-    );
+    )
+    .tracked();
     for says in ["in review", "merged as"] {
         scratch
             .run("tavern-agent", &["--once", "--name", "Frodo"])

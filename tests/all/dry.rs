@@ -99,7 +99,7 @@ fn board() -> Scratch {
         .succeeds();
     scratch.write(
         CONFIG,
-        "base: main\narchive: {keep: 1}\ncommit: transition\nnotify: {list: {file: told}}\n",
+        "base: main\narchive: {keep: 1}\nnotify: {list: {file: told}}\n",
     );
     scratch.write(QUEUE, ITEMS);
     scratch.write(".tavern/knowledge/L-1.md", LEARNING);

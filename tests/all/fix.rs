@@ -325,51 +325,40 @@ fn an_id_that_stands_twice_in_a_task_file_is_mended_as_the_hint_says() {
 /// Whoever looks, or looks for work, is told, and not only who checks.
 #[test]
 fn a_queue_that_was_removed_is_told_with_what_puts_it_back() {
-    for is_folder in [false, true] {
-        let scratch = Scratch::board(
-            "## Pending\n\n- [ ] T-1: One (result: answer)\n  ```sh\n  true\n  ```\n",
-        );
-        let before = scratch.queue();
-        let removed = scratch
-            .work()
-            .join(if is_folder { ".tavern/queues" } else { QUEUE });
-        if is_folder {
-            fs::remove_dir_all(removed)
-        } else {
-            fs::remove_file(removed)
-        }
-        .expect("it is there");
-        for (line, code) in [
-            ("tavern-status", 0),
-            ("tavern-status T-1", 2),
-            ("tavern-claim", 3),
-            ("tavern-drain", 2),
-            ("tavern-agent --until-empty", 0),
-            ("tavern-add more", 2),
-        ] {
-            let told = scratch
-                .line(line)
-                .run()
-                .ends(code)
-                .says("put it back: tavern check --fix; or forget it: rm ");
-            told.says_not("add one");
-        }
-        fix(&scratch, &[]).ends(0);
-        assert_eq!(scratch.queue(), before);
-        scratch
-            .run("tavern-status", &[])
-            .ends(0)
-            .says_not("removed");
-        scratch.run("tavern-drain", &[]).ends(0);
-        // Nothing is left to do in it: nothing is lost, and it is made when somebody needs it.
-        fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
-        scratch
-            .run("tavern-status", &[])
-            .ends(0)
-            .says_not("removed");
-        scratch.run("tavern-add", &["More"]).ends(0);
-        assert!(scratch.queue().ends_with(": More\n"));
+    let scratch =
+        Scratch::board("## Pending\n\n- [ ] T-1: One (result: answer)\n  ```sh\n  true\n  ```\n");
+    let before = scratch.queue();
+    fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+    for (line, code) in [
+        ("tavern-status", 0),
+        ("tavern-status T-1", 2),
+        ("tavern-claim", 3),
+        ("tavern-drain", 2),
+        ("tavern-agent --until-empty", 0),
+        ("tavern-add more", 2),
+    ] {
+        let told = scratch
+            .line(line)
+            .run()
+            .ends(code)
+            .says("put it back: tavern check --fix; or forget it: rm ");
+        told.says_not("add one");
     }
+    fix(&scratch, &[]).ends(0);
+    assert_eq!(scratch.queue(), before);
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says_not("removed");
+    scratch.run("tavern-drain", &[]).ends(0);
+    // Nothing is left to do in it: nothing is lost, and it is made when somebody needs it.
+    fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
+    scratch
+        .run("tavern-status", &[])
+        .ends(0)
+        .says_not("removed");
+    scratch.run("tavern-add", &["More"]).ends(0);
+    assert!(scratch.queue().ends_with(": More\n"));
 }
 
 #[test]
@@ -494,6 +483,9 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
     ] {
         for line in ["tavern-check --fix", "tavern-init"] {
             let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One\n");
+            if path == ATTRIBUTES {
+                scratch.track();
+            }
             let whole = scratch.read(path);
             scratch.write(path, damage);
             if damage.is_empty() {

@@ -552,18 +552,10 @@ fn a_broken_learning_is_told_with_its_place_and_stops_nobody() {
 #[test]
 fn learnings_are_committed_with_the_queues() {
     let scratch = Scratch::pending("");
-    scratch.commit(&[".tavern"], "A board");
     let id = learn(&scratch, &["It needs a slash.", "--tag", "api"]);
     scratch.run("tavern-commit", &[]).ends(0);
-    assert_eq!(
-        scratch.git(&["status", "--porcelain", ".tavern/knowledge"]),
-        ""
-    );
-    assert!(
-        scratch
-            .git(&["show", &format!("HEAD:{}", file_of(&id))])
-            .contains("It needs a slash.")
-    );
+    let committed = format!("tavern/board:{}", file_of(&id));
+    has(&scratch.git(&["show", &committed]), &["It needs a slash."]);
 }
 
 #[test]

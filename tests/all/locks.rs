@@ -210,21 +210,3 @@ fn an_agent_can_commit_where_the_git_of_an_earlier_attempt_was_killed_at_it() {
     locks.retain(|lock| lock.exists());
     assert_eq!(locks, Vec::<PathBuf>::new(), "{again}");
 }
-
-#[test]
-fn where_queues_are_committed_the_locks_of_the_checkout_are_ours_too() {
-    let scratch = board();
-    let lock = left(&scratch, "index.lock");
-    scratch.write(CONFIG, "commit: transition\n");
-    scratch
-        .run("tavern-add", &["More"])
-        .says(&format!("rm {}", lock.display()))
-        .ends(0);
-    assert_eq!(reaped(&scratch, &["--dry-run"], "+0").lines().count(), 1);
-    reaped(&scratch, &[], "+0");
-    assert!(!lock.exists());
-    assert!(
-        scratch.git(&["log", "--format=%s"]).contains("tavern: "),
-        "and the queues are committed"
-    );
-}

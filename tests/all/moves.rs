@@ -693,31 +693,3 @@ fn what_is_held_is_held_whatever_a_save_makes_of_it() {
         .ends(0);
     goes_on(&scratch, "T-1");
 }
-
-/// A deletion of all items that was pulled is not put back in git's own branch before a person has said so.
-#[test]
-fn what_was_set_aside_is_not_overruled_by_a_commit() {
-    let scratch = Scratch::board(MAIN);
-    scratch.commit(&["--all"], "Board");
-    scratch.write(QUEUE, "## Pending\n");
-    scratch.commit(&["--all"], "Emptied");
-    scratch
-        .run("tavern-commit", &[])
-        .ends(1)
-        .says("tavern edit --accept ")
-        .says("was set aside");
-    assert_eq!(scratch.git(&["log", "-1", "--format=%s"]), "Emptied");
-    let told = scratch
-        .run(
-            "tavern-edit",
-            &["--accept", ".git/tavern/seen/main.1.aside"],
-        )
-        .ends(0);
-    assert!(
-        told.stdout.contains("T-1 was taken out of main by hand"),
-        "{told}"
-    );
-    scratch.run("tavern-commit", &[]).ends(0);
-    assert_eq!(scratch.git(&["status", "--porcelain", QUEUE]), "");
-    assert_eq!(scratch.queue(), "## Pending\n");
-}

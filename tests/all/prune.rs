@@ -24,6 +24,7 @@ fn branches(scratch: &Scratch) -> String {
     scratch.git(&[
         "for-each-ref",
         "--format=%(refname:short)",
+        "--exclude=refs/heads/tavern/board",
         "refs/heads/tavern/",
     ])
 }

@@ -515,8 +515,7 @@ fn work_goes_on_in_its_worktree_after_the_repository_was_moved() {
 #[test]
 fn git_may_switch_clean_and_stash_under_work_that_is_held() {
     let scratch = prepared("", "");
-    scratch.git(&["add", "--all"]);
-    scratch.git(&["commit", "--quiet", "--message=board"]);
+    scratch.commit(&["--all"], "board");
     scratch.git(&["branch", "other"]);
     for id in ["T-1", "T-2", "T-3", "T-4"] {
         scratch.run("tavern-add", &["--id", id, "Item"]).succeeds();

@@ -209,10 +209,30 @@ impl Scratch {
         self.read(Path::new("../home/notes").join(name))
     }
 
-    /// Commits these paths.
+    /// Commits these files on the branch that is checked out. A board whose queues are among them is tracked from then on.
     pub fn commit(&self, paths: &[&str], message: &str) {
+        let is_of_board = |path: &&str| {
+            ["--all", ".", ".tavern"].contains(path) || path.starts_with(".tavern/queues")
+        };
+        if paths.iter().any(is_of_board) {
+            self.track();
+        }
         self.git(&[&["add"], paths].concat());
         self.git(&["commit", "--quiet", "--message", message]);
+    }
+
+    /// Has the queues versioned with the code, whatever its settings are like.
+    pub fn track(&self) {
+        let ignored = fs::read_to_string(self.work().join(".tavern/.gitignore"));
+        if ignored.is_ok_and(|text| text.contains("\n/queues/")) {
+            self.run("tavern-init", &["--quiet", "--tracked"]);
+        }
+    }
+
+    /// The same board, tracked.
+    pub fn tracked(self) -> Scratch {
+        self.track();
+        self
     }
 
     /// The files of the integration branch, a line each.

@@ -181,7 +181,8 @@ impl Repository {
             texts: HashMap::new(),
         };
         let head = self.reflog("HEAD")?;
-        let own = commits_by_hand(&head);
+        let mut own = commits_by_hand(&head);
+        own.extend(self.own_board_commits()?);
         let mut beside = self
             .beside(&head, &own, &mut reader)?
             .into_iter()
@@ -355,10 +356,11 @@ impl Repository {
         for reference in self.git.references().map_err(reading())? {
             let reference = reference.map_err(reading())?;
             let Ok(name) = reference.name() else { continue };
-            // What somebody has stashed here they have typed.
-            if !["refs/remotes/", "refs/heads/", "refs/tags/"]
-                .iter()
-                .any(|place| name.starts_with(place))
+            // What somebody has stashed here they have typed, and the board's branch has what its queues say.
+            if Repository::is_board(name)
+                || !["refs/remotes/", "refs/heads/", "refs/tags/"]
+                    .iter()
+                    .any(|place| name.starts_with(place))
             {
                 continue;
             }

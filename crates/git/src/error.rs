@@ -104,8 +104,6 @@ pub enum GitError {
         worktree: PathBuf,
         paths: Vec<PathBuf>,
     },
-    #[error("`{}` is on no branch that has a commit", worktree.display())]
-    NoBranch { worktree: PathBuf },
     #[error("`{}` is in the middle of a {operation}", worktree.display())]
     Unfinished {
         worktree: PathBuf,
@@ -131,7 +129,6 @@ impl GitError {
             | GitError::Locked { .. }
             | GitError::HoldsWorktree { .. }
             | GitError::Conflicted { .. }
-            | GitError::NoBranch { .. }
             | GitError::Unfinished { .. } => GitErrorKind::Refused,
             GitError::Moved { .. }
             | GitError::Pruned { .. }
@@ -256,9 +253,6 @@ impl GitError {
                     "take out the conflict markers, then: `git -C {} add -A`",
                     quoted(worktree)
                 )
-            }
-            GitError::NoBranch { worktree } => {
-                format!("go to a branch: `git -C {} switch -`", quoted(worktree))
             }
             GitError::Unfinished {
                 worktree,

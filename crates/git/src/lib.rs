@@ -4,12 +4,12 @@
 //! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see `program.rs`).
 //!
 //! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor
-//! its `HEAD`, whatever state it is in. The one exception is [`Repository::commit_contents`]. Only a linked worktree
-//! that is registered in this repository is changed or removed, and no hook of the user's runs. `specs/git.md` is the
+//! its `HEAD`, whatever state it is in. Only a linked worktree that is registered in this repository is changed or removed, and no hook of the user's runs. `specs/git.md` is the
 //! contract in words.
 
 mod arrivals;
 mod baseline;
+mod board_branch;
 mod branch;
 mod cell;
 mod changes;
@@ -17,7 +17,6 @@ mod clean_up;
 mod commit;
 mod commit_id;
 mod config_files;
-mod contents;
 mod endless;
 mod error;
 mod filter;
@@ -46,6 +45,7 @@ mod worktree;
 mod fixture;
 
 pub use arrivals::{Arrival, Carrier};
+pub use board_branch::BOARD_BRANCH;
 pub use cell::LeftCell;
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};

@@ -119,6 +119,7 @@ impl Agent<'_> {
     pub fn work(&self) -> Result<End, Error> {
         tell_people(self.site);
         let result = self.run_loop();
+        self.commit(Occasion::End);
         tell_people(self.site);
         self.site.board.remove_agent(&self.name);
         result
@@ -294,6 +295,7 @@ impl Agent<'_> {
             return Ok(());
         }
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
+        self.commit(Occasion::Transition);
         let nap = wait.until.map_or(HEARTBEAT, left).min(HEARTBEAT);
         // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
         bell.wait(nap.max(Duration::from_millis(100)));
@@ -328,18 +330,17 @@ impl Agent<'_> {
     /// Runs and reports one held task, and returns what it is then, as far as this agent has said it.
     fn handle(&self, held: &Claimed) -> Result<Option<Status>, Error> {
         self.show(Some(held), held.task.title.clone())?;
-        self.commit();
         let heartbeat = Heartbeat::start(&self.site.board, &held.lease)?;
         let result = attempt::run(self.site, held, &heartbeat);
         let reported = self.report(held, &result);
-        self.commit();
+        self.commit(Occasion::Transition);
         tell_people(self.site);
         reported
     }
 
-    /// Commits the queues, where config.yaml asks for it; that they can't be is told, and keeps nobody from working.
-    fn commit(&self) {
-        if let Some(why) = commit_queues(self.site, Occasion::Transition) {
+    /// Commits the queues; that they can't be is told, and keeps nobody from working.
+    fn commit(&self, occasion: Occasion) {
+        if let Some(why) = commit_queues(self.site, occasion) {
             (self.tell)(&Told::Uncommitted { why });
         }
     }
@@ -481,7 +482,7 @@ impl Agent<'_> {
                     self.tell_blocked(memory, task, why);
                 }
             }
-            self.commit();
+            self.commit(Occasion::Transition);
         }
         Ok(())
     }
@@ -504,7 +505,7 @@ impl Agent<'_> {
             task: need.id,
             trigger: need.trigger,
         });
-        self.commit();
+        self.commit(Occasion::Transition);
         Ok(true)
     }
 
@@ -512,7 +513,7 @@ impl Agent<'_> {
     fn clear(&self, looks: &mut ExpiredLeases) -> Result<(), Error> {
         // By what another reaper gives back it will wake us.
         if reap::clear(self.site, looks, &mut |action| self.tell_cleared(action))? {
-            self.commit();
+            self.commit(Occasion::Transition);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The queues committed to git, for a board whose `config.yaml` asks for it.
+//! The queues committed to git, on a branch of their own.
 //!
 //! A commit follows transitions that have happened already: it never fails one, and it holds a lock of its own, not the
 //! board's. What could not be committed now is in the next commit.
@@ -10,24 +10,22 @@ use std::time::Duration;
 
 use super::error::Error;
 use super::site::Site;
-use super::trust::Trust;
+use tavern_core::document::parse;
 use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
-use tavern_git::{CommitId, GitErrorKind};
-use tavern_store::config::Commit;
+use tavern_git::CommitId;
 use tavern_store::{Committed, Entry, TextChange};
 
 /// When a commit may be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     Transition,
-    /// The end of `tavern-drain`.
-    DrainEnd,
+    /// The end of an agent's work, or of `tavern drain`.
+    End,
 }
 
-/// Another git that holds the index or moves the branch is waited for, this often and so long each time.
-const TRIES: usize = 40;
-const PAUSE: Duration = Duration::from_millis(50);
+/// Commits of transitions are so far apart at least.
+const INTERVAL: Duration = Duration::from_secs(30);
 
 const UNCOMMITTED: &str = "the queues are not committed for now";
 
@@ -37,83 +35,62 @@ const SUBJECT: usize = 72;
 /// Items that a message tells of at most.
 const MOST_TOLD: usize = 100;
 
-/// Commits the queues, if config.yaml wants that now, and nothing else. Returns what a person should be told, once.
+/// Commits the queues, if that is due. Returns what a person should be told, once.
 pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
-    let is_due = match site.config.commit {
-        Commit::Never => false,
-        Commit::Transition => true,
-        Commit::Drain => occasion == Occasion::DrainEnd,
-    };
-    if !is_due
-        || site.board.is_dry()
-        || !site.board.has_uncommitted()
-        || Trust::of(site).settings().is_err()
-    {
+    let known = site.board.committed();
+    let is_due = occasion == Occasion::End || known.age.is_none_or(|age| age >= INTERVAL);
+    // The board of task files has none of its own.
+    let has_queues = !site.board.is_volatile() && site.repository().is_ok();
+    if !is_due || !has_queues || site.board.is_dry() || !site.board.has_uncommitted() {
         return None;
     }
-    let known = site.board.committed().obstacle;
-    // Where one waits too long for another's git, the next one commits for both.
     drop(commit_now(site));
-    site.board
-        .committed()
-        .obstacle
-        .filter(|why| known.as_ref() != Some(why))
+    let now = site.board.committed().obstacle;
+    now.filter(|why| known.obstacle.as_ref() != Some(why))
 }
 
-/// Commits the queues, and nothing else, whatever config.yaml says; `None`: git has them as they are. Why it could not be is
-/// remembered for others to tell.
+/// Commits the queues, and nothing else; `None`: the branch has them as they are. Why it could not be is remembered for others to
+/// tell.
 pub fn commit_now(site: &Site) -> Result<Option<CommitId>, Error> {
     let _slot = site.board.commit_slot()?;
     let known = site.board.committed();
     let done = commit(site, &known);
-    let now = match &done {
-        Ok((seq, _)) => Committed {
-            seq: *seq,
-            obstacle: None,
-        },
+    let (seq, obstacle) = match &done {
+        Ok((seq, _)) => (*seq, None),
         Err(error) => {
-            let hint = error
-                .hint()
-                .map(|hint| format!("; {hint}"))
-                .unwrap_or_default();
-            Committed {
-                seq: known.seq,
-                obstacle: Some(format!("{UNCOMMITTED}: {error}{hint}")),
-            }
+            let hint = error.hint().map(|hint| format!("; {hint}"));
+            let why = format!("{UNCOMMITTED}: {error}{}", hint.unwrap_or_default());
+            (known.seq, Some(why))
         }
     };
-    if now != known {
-        // If it can't be remembered, the next message tells of the same once more.
-        drop(site.board.set_committed(&now));
-    }
+    // If it can't be remembered, the next message tells of the same once more.
+    drop(site.board.set_committed(&Committed {
+        seq,
+        obstacle,
+        age: None,
+    }));
     done.map(|(_, commit)| commit)
 }
 
 /// Returns the last event that is in the commit, which there need not be.
 fn commit(site: &Site, known: &Committed) -> Result<(u64, Option<CommitId>), Error> {
     let snapshot = site.board.snapshot(known.seq)?;
-    // It may be what git has: one that was pulled, say.
-    if let Some(aside) = site.board.set_aside().into_iter().next() {
-        return Err(Error::Undecided(aside));
-    }
     let last = snapshot.entries.last().map_or(known.seq, |last| last.seq);
     // The order of items, say, is in no event.
-    let message = message(&snapshot.entries).unwrap_or_else(|| "tavern: the queues".to_owned());
-    let root = site.repository()?.main_worktree();
-    let files = snapshot.files.into_iter();
-    let files: Vec<(PathBuf, Vec<u8>)> = files
+    let message = message(&snapshot.entries).unwrap_or_else(|| "The queues".to_owned());
+    let (dir, root) = (site.board.dir(), site.repository()?.main_worktree());
+    let own = snapshot
+        .files
+        .into_iter()
+        .filter(|(path, _)| path.starts_with(dir));
+    let files: Vec<(PathBuf, Vec<u8>)> = own
         .filter_map(|(path, bytes)| Some((path.strip_prefix(root).ok()?.to_owned(), bytes)))
         .collect();
-    let mut tries = 1;
-    loop {
-        match site.repository()?.commit_contents(&files, &message) {
-            Err(error) if error.kind() == GitErrorKind::Busy && tries < TRIES => {
-                tries += 1;
-                site.interrupt.wait(PAUSE);
-            }
-            other => return Ok((last, other?)),
-        }
+    if files.is_empty() {
+        return Ok((last, None));
     }
+    let made = site.repository()?.commit_board(&files, &message)?;
+    Ok((last, made))
 }
 
 /// What the events did to the queues, item by item; `None` if they changed no text. What has no ID goes by its queue.
@@ -131,7 +108,7 @@ fn message(entries: &[Entry]) -> Option<String> {
         let is_first = !told.contains_key(name);
         let words = told.entry(name).or_insert_with(|| {
             order.push(name);
-            name.to_owned()
+            task.map_or_else(|| name.to_owned(), |id| named(id, &entry.change))
         });
         let _ = match (task, &entry.change) {
             (
@@ -147,7 +124,7 @@ fn message(entries: &[Entry]) -> Option<String> {
                 },
             ) => {
                 let from = if is_first {
-                    format!(" {from}")
+                    format!(": {from}")
                 } else {
                     String::new()
                 };
@@ -159,15 +136,15 @@ fn message(entries: &[Entry]) -> Option<String> {
                 } else {
                     "removed"
                 };
-                write!(words, "{} {gone}", if is_first { "" } else { " →" })
+                write!(words, "{} {gone}", if is_first { ":" } else { " →" })
             }
-            (Some(_), TextChange::Added { .. }) if is_first => write!(words, " added"),
-            _ if is_first => write!(words, " changed"),
+            (Some(_), TextChange::Added { .. }) if is_first => write!(words, ": added"),
+            _ if is_first => write!(words, ": changed"),
             _ => Ok(()),
         };
     }
     let lines: Vec<&str> = order.iter().map(|name| told[name].as_str()).collect();
-    let subject = format!("tavern: {}", lines.join(", "));
+    let subject = lines.join(", ");
     match lines.len() {
         0 => None,
         _ if subject.chars().count() <= SUBJECT => Some(subject),
@@ -183,11 +160,19 @@ fn message(entries: &[Entry]) -> Option<String> {
                 format!("{count} items")
             };
             Some(format!(
-                "tavern: {items}\n\n{}{more}",
+                "{items}\n\n{}{more}",
                 lines[..count.min(MOST_TOLD)].join("\n")
             ))
         }
     }
+}
+
+/// The item's ID and its title.
+fn named(id: &str, change: &TextChange) -> String {
+    let text = change.after().or(change.before()).unwrap_or_default();
+    let (document, _) = parse(text);
+    let title = document.items().first().map(|item| document.title(item));
+    title.map_or_else(|| id.to_owned(), |title| format!("{id} {title}"))
 }
 
 #[cfg(test)]
@@ -206,8 +191,8 @@ mod tests {
 
     fn edited(moved: Option<(Status, Status)>) -> TextChange {
         TextChange::Edited {
-            before: "before".into(),
-            after: "after".into(),
+            before: "- [ ] before\n".into(),
+            after: "- [ ] after\n".into(),
             moved,
         }
     }
@@ -220,7 +205,7 @@ mod tests {
             TextChange::Added {
                 from: None,
                 to: pending,
-                after: "after".into(),
+                after: "- [ ] after\n".into(),
             },
         );
         let claimed = entry("T-1", edited(Some((pending, held))));
@@ -229,7 +214,7 @@ mod tests {
         let changed = entry("T-2", edited(None));
         let archived = TextChange::Removed {
             from: done,
-            before: "before".into(),
+            before: "- [ ] before\n".into(),
         };
         let archived = Entry {
             kind: Kind::Archived,
@@ -243,25 +228,25 @@ mod tests {
         let rows: [(&[Entry], Option<&str>); 7] = [
             (
                 &[typed.clone(), typed, archived.clone()],
-                Some("tavern: main changed, T-2 archived"),
+                Some("main: changed, T-2 before: archived"),
             ),
             (
                 &[changed.clone(), archived],
-                Some("tavern: T-2 changed → archived"),
+                Some("T-2 after: changed → archived"),
             ),
             (std::slice::from_ref(&noted), None),
             (
                 &[claimed.clone(), noted.clone()],
-                Some("tavern: T-1 pending → in_progress"),
+                Some("T-1 after: pending → in_progress"),
             ),
             (
                 &[claimed.clone(), ended.clone()],
-                Some("tavern: T-1 pending → in_progress → completed"),
+                Some("T-1 after: pending → in_progress → completed"),
             ),
-            (&[added, claimed], Some("tavern: T-1 added → in_progress")),
+            (&[added, claimed], Some("T-1 after: added → in_progress")),
             (
                 &[changed, ended],
-                Some("tavern: T-2 changed, T-1 in_progress → completed"),
+                Some("T-2 after: changed, T-1 after: in_progress → completed"),
             ),
         ];
         for (entries, expected) in rows {
@@ -272,11 +257,11 @@ mod tests {
             .collect();
         let long = message(&many).expect("something changed");
         assert!(
-            long.starts_with("tavern: 150 items\n\nT-0 pending → in_progress\n"),
+            long.starts_with("150 items\n\nT-0 after: pending → in_progress\n"),
             "{long}"
         );
         assert!(
-            long.ends_with("\nT-99 pending → in_progress\nand 50 more"),
+            long.ends_with("\nT-99 after: pending → in_progress\nand 50 more"),
             "{long}"
         );
     }

@@ -34,7 +34,6 @@ use tavern_core::lease::{Lease, Life, Token};
 use tavern_core::metadata::Key;
 use tavern_core::state::State;
 use tavern_core::task::{Status, Task, TaskId, Timestamp};
-use tavern_store::config::Commit;
 use tavern_store::{AgentFile, Archived, HAND, Note, Slot, life, walk_log};
 use tavern_sys::clock;
 use tavern_sys::files;
@@ -545,15 +544,9 @@ fn plan_dead(
         }
     }
     let branch = format!("refs/heads/{}", site.integration());
-    // The index and HEAD of the user's checkout are written only where the queues are committed.
-    let checkout: &[&str] = if site.config.commit == Commit::Never {
-        &[]
-    } else {
-        &["index", "HEAD"]
-    };
     let locks = site
         .repository()?
-        .stale_locks(&folder, &[&[branch.as_str()], checkout].concat())?;
+        .stale_locks(&folder, &[branch.as_str()])?;
     actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! How far the queues have been committed to git, for a board that asks for it: `slots/committed`.
+//! How far the queues have been committed to git: `slots/committed`.
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::change::Change;
 use super::entry::{Entry, TextChange};
@@ -20,6 +21,8 @@ pub struct Committed {
     pub seq: u64,
     /// Why the next one could not be made, as it was told.
     pub obstacle: Option<String>,
+    /// How long ago that was remembered; not remembered itself.
+    pub age: Option<Duration>,
 }
 
 /// The queues and the log at one moment.
@@ -45,6 +48,10 @@ impl Board {
         Committed {
             seq,
             obstacle: lines.next().map(str::to_owned),
+            age: fs::metadata(self.private(NAME))
+                .and_then(|file| file.modified())
+                .ok()
+                .and_then(|at| at.elapsed().ok()),
         }
     }
 
@@ -107,9 +114,16 @@ mod tests {
         board.make_folders().expect("the folder is ours");
         assert_eq!(board.committed(), Committed::default());
         for obstacle in [None, Some("a merge is going on".to_owned())] {
-            let committed = Committed { seq: 17, obstacle };
+            let age = None;
+            let committed = Committed {
+                seq: 17,
+                obstacle,
+                age,
+            };
             board.set_committed(&committed).expect("the folder is ours");
-            assert_eq!(board.committed(), committed);
+            let found = board.committed();
+            assert!(found.age.is_some());
+            assert_eq!(Committed { age, ..found }, committed);
         }
     }
 }

@@ -37,7 +37,6 @@ fn trap() -> Scratch {
     };
     let config = serde_json::json!({
         "worktree": {"setup": "touch ~/setup", "copy": ["*"]},
-        "commit": "transition",
         "roles": {"coder": {"runner": "shell"}, "reviewer": {"runner": "own", "template": "own.md"}, "planner": {"runner": "own"}},
         "runners": {"own": {"command": [bait("own")]}, "claude": {"program": bait("claude")}},
     });
@@ -385,10 +384,11 @@ fn one_run_is_trusted_by_a_flag_or_a_variable() {
 
 /// A board that its user has made, and a clone of it in which another works.
 fn shared() -> [Scratch; 2] {
-    let own = Scratch::shell(
-        "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n",
-        "base: main\n",
-    );
+    let own = Scratch::repository();
+    let init = ["--quiet", "--runner", "shell", "--tracked"];
+    own.run("tavern-init", &init).succeeds();
+    own.write(CONFIG, "base: main\n");
+    own.write(QUEUE, "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n");
     own.commit(&[".tavern"], "A board");
     let other = clone_of(&own);
     own.git(&[
@@ -565,6 +565,7 @@ fn what_others_had_taken_back_before_it_was_pulled_is_no_hand_of_a_person() {
             "{way}: {}",
             own.queue()
         );
+        eprintln!("{way}");
         own.run("tavern-drain", &[])
             .ends(4)
             .says("nobody has trusted here")

@@ -98,8 +98,6 @@ pub struct Config {
     pub free_disk: Size,
     /// What happens to changes that an agent left uncommitted when it says it is done.
     pub dirty: Dirty,
-    /// Whether Tavern commits the queues by itself, on the branch that is checked out.
-    pub commit: Commit,
     /// Between asking a process to end and killing it.
     pub grace: Period,
     pub worktree: WorktreeConfig,
@@ -167,18 +165,6 @@ pub enum Dirty {
     Commit,
     /// The report is refused.
     Refuse,
-}
-
-/// When Tavern commits the queues by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Commit {
-    #[default]
-    Never,
-    /// After each transition.
-    Transition,
-    /// At the end of each `tavern-drain`.
-    Drain,
 }
 
 /// How a worktree is made ready and given up.
@@ -278,7 +264,6 @@ impl Default for Config {
             limit: 10,
             free_disk: Size::mib(512),
             dirty: Dirty::Commit,
-            commit: Commit::Never,
             grace: Period::seconds(10),
             worktree: WorktreeConfig::default(),
             verify: Verify::default(),
@@ -449,16 +434,6 @@ impl Config {
             reviewing: named(true),
             approving: self.review.clone(),
         }
-    }
-
-    /// Whether `commit: transition` is set. Most programs ask it when they have done their work, and hardly a board says so:
-    /// only one that has the word is read as a whole.
-    pub fn commits_transitions(dir: &Path) -> bool {
-        let text = files::read_text(dir.join(FILE)).unwrap_or_default();
-        let may = text
-            .lines()
-            .any(|line| !line.trim_start().starts_with('#') && line.contains("transition"));
-        may && Config::load(dir).is_ok_and(|config| config.commit == Commit::Transition)
     }
 
     /// What `text` sets, over the defaults: mappings are merged key by key, anything else replaces. `path` is only for
