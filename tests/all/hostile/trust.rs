@@ -565,7 +565,6 @@ fn what_others_had_taken_back_before_it_was_pulled_is_no_hand_of_a_person() {
             "{way}: {}",
             own.queue()
         );
-        eprintln!("{way}");
         own.run("tavern-drain", &[])
             .ends(4)
             .says("nobody has trusted here")
