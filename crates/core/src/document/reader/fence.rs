@@ -43,8 +43,12 @@ impl Reader<'_, '_> {
     /// A fence of an item ends with it, closed or not. Its closing line, where that stands further out, opens another one.
     pub(super) fn tell_of_unclosed(&mut self, fence: &Fence, info: &str) {
         let torn = self.torn.take().filter(|_| info.trim().is_empty());
-        let lines = self.text[fence.content.clone()].lines();
-        let hidden = lines.filter(has_open_box).count();
+        let content = &self.text[fence.content.clone()];
+        let hidden = if fence.is_closed && torn.is_none() && !content.contains("[ ]") {
+            0
+        } else {
+            content.lines().filter(has_open_box).count()
+        };
         let takes_end = || hidden > 0 && takes_end_of_another(self.text, fence);
         if let Some((problem, name, before)) = torn {
             tell_of_hidden(&mut self.problems[problem], &name, before + hidden);
@@ -80,13 +84,14 @@ impl Reader<'_, '_> {
     pub(super) fn tell_of_half(&mut self, fence: &Fence, info: &str, item: usize) {
         let script = &self.text[fence.content.clone()];
         let below = &self.text[fence.lines.end..self.items[item].span.end.max(fence.lines.end)];
-        let name = named(self.text, fence.opening.start, info);
+        // To count the lines above takes long, so it is done for a fault alone.
+        let name = || named(self.text, fence.opening.start, info);
         let (code, message, hint) = if script.trim().is_empty() {
             let hint = "write what is to be run between its lines, or remove them";
-            ("empty-script", format!("empty {name}"), hint.to_owned())
+            ("empty-script", format!("empty {}", name()), hint.to_owned())
         } else if let Some(word) = torn_document(script, below) {
             let marks = &self.text[fence.opening.start..][..3];
-            let (message, mark) = (format!("{name} ends within `<<{word}`"), &marks[..1]);
+            let (message, mark) = (format!("{} ends within `<<{word}`", name()), &marks[..1]);
             let hint = format!("begin and end the script with a longer fence: {marks}{mark}{info}");
             ("torn-script", message, hint)
         } else {
