@@ -13,6 +13,7 @@ use crate::front::Front;
 use crate::lane::{LaneKind, LanePlace, LaneSet, Said};
 use crate::markup;
 use crate::metadata::{self, Fields, KeyEntry, Meaning, TaskBlock};
+use crate::searches::Searches;
 use crate::state::State;
 use crate::task::{Status, Task, TaskId, Timestamp};
 
@@ -64,6 +65,8 @@ pub struct Document<'t> {
     names: OnceCell<AllNames>,
     /// The same of those that go by an ID, of a document whose items are read.
     ids: OnceCell<BTreeMap<TaskId, Vec<usize>>>,
+    /// For IDs that no item has, in the text.
+    searches: Searches,
 }
 
 /// The items of a document.

@@ -36,6 +36,7 @@ pub mod rewrite;
 pub mod rule;
 mod scan;
 pub mod schedule;
+pub mod searches;
 pub mod shell_line;
 pub mod state;
 pub mod status;

@@ -1,6 +1,6 @@
 //! The archives `queues/archive/<queue>.md` as they can be read.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs;
 
@@ -8,6 +8,7 @@ use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text, is_queue};
 use tavern_core::document::{Document, Item, parse};
+use tavern_core::searches::Searches;
 use tavern_core::task::{Status, TaskId};
 
 pub(super) const FOLDER: &str = "queues/archive";
@@ -19,17 +20,6 @@ pub struct Archived<'b> {
     texts: OnceCell<Vec<Text>>,
     statuses: OnceCell<HashMap<TaskId, Status>>,
     searches: Searches,
-}
-
-/// To search a text for one ID costs less than to read all that are in it; to search for one after the other costs far more.
-#[derive(Debug, Default)]
-pub(super) struct Searches(Cell<u32>);
-
-impl Searches {
-    /// Another search is worth while.
-    pub(super) fn are_few(&self) -> bool {
-        self.0.replace(self.0.get().saturating_add(1)) < 16
-    }
 }
 
 impl<'b> Archived<'b> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::archived::{Archived, Searches, statuses};
+use super::archived::{Archived, statuses};
 use super::content::Content;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
@@ -17,6 +17,7 @@ use tavern_core::document::{Document, Item, open, parse};
 use tavern_core::eligible::{ChildItem, at_work};
 use tavern_core::merge::bare;
 use tavern_core::metadata::Key;
+use tavern_core::searches::Searches;
 use tavern_core::task::{Status, Task, TaskId};
 
 /// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may

@@ -87,8 +87,7 @@ impl<'t> Document<'t> {
             let bullet = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
             (line, bullet)
         };
-        let stated = |line: &'t str| {
-            let (line, bullet) = words(line);
+        let stated = |(line, bullet): (&'t str, Option<usize>)| {
             let (name, value) = line[bullet.unwrap_or(0)..].split_once(':')?;
             let is_name =
                 name.len() < LONGEST && !name.contains(['(', '[', '{', '<', '`', '|', '\\']);
@@ -98,7 +97,7 @@ impl<'t> Document<'t> {
         };
         let lines = || below.split_inclusive('\n');
         // To tell which lines are its own takes longer, and hardly an item states anything.
-        if !lines().any(|line| stated(line).is_some()) {
+        if !lines().map(words).any(|line| stated(line).is_some()) {
             return Vec::new();
         }
         let (mut own, mut is_comment, mut above) = (Below::default(), false, "");
@@ -119,7 +118,7 @@ impl<'t> Document<'t> {
         for line in lines().filter(|line| is_stated(line)) {
             let column = markup::columns(&line[..line.len() - line.trim_start().len()]);
             let (text, bullet) = words(line);
-            if let Some(one) = stated(line) {
+            if let Some(one) = stated((text, bullet)) {
                 let least = column + usize::from(bullet.is_some());
                 list = Some((one, least)).filter(|_| one.1.is_empty());
                 found.push(one);
@@ -180,8 +179,9 @@ impl<'t> Document<'t> {
     fn may_be_name(&self, id: &TaskId) -> bool {
         let is_outside = |at| !self.text[markup::line_start(self.text, 0, at)..at].contains('(');
         let mut places = memmem::find_iter(self.text.as_bytes(), id.as_str());
-        let is_read = matches!(self.items, ItemList::Read(_));
-        self.index_of(id).is_none() && (is_read || places.any(is_outside))
+        let is_read = matches!(self.items, ItemList::Read(_)) || self.names.get().is_some();
+        let is_gathered = || is_read || !self.searches.are_few();
+        self.index_of(id).is_none() && (is_gathered() || places.any(is_outside))
     }
 
     /// Makes such parentheses part of the title, and tells of them.

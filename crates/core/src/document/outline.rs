@@ -39,7 +39,7 @@ impl Outline {
             read,
             all: OnceCell::new(),
         };
-        let (counted, own, sections, names, ids) = Default::default();
+        let (counted, own, sections, names, ids, searches) = Default::default();
         Document {
             text,
             body,
@@ -53,6 +53,7 @@ impl Outline {
             sections,
             names,
             ids,
+            searches,
         }
     }
 }

@@ -734,7 +734,7 @@ impl<'t, 's> Reader<'t, 's> {
             ..
         } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, names, ids) = Default::default();
+        let (unsettled, counted, names, ids, searches) = Default::default();
         let sections = sections(
             others.into_iter().map(|other| other.heading),
             &items,
@@ -753,6 +753,7 @@ impl<'t, 's> Reader<'t, 's> {
             sections,
             names,
             ids,
+            searches,
         };
         items
             .iter_mut()

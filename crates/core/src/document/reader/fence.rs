@@ -15,6 +15,10 @@ fn has_open_box(line: &&str) -> bool {
 /// The line that closes the fence was written to close another one, which opens in it or is words of the last box in it.
 fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     let lines = || text[fence.content.clone()].lines();
+    // Hardly a script has a box, and each is looked at.
+    let may_have_box = text[fence.content.clone()].contains("[ ]");
+    let last = may_have_box.then(|| lines().rfind(has_open_box)).flatten();
+    let Some(last) = last else { return false };
     let marks = |line: &str| line.len() - line.trim_start_matches(&line[..1]).len();
     let least = marks(&text[fence.opening.clone()]);
     let opens = |line: &str| {
@@ -24,8 +28,7 @@ fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     };
     let column = |line: &str| markup::columns(&line[..line.len() - line.trim_start().len()]);
     let closing = column(&text[fence.content.end..fence.lines.end]);
-    let last = lines().rfind(has_open_box);
-    lines().any(opens) || closing > fence.column && last.is_some_and(|it| closing > column(it) + 1)
+    lines().any(opens) || closing > fence.column && closing > column(last) + 1
 }
 
 /// That the `fence` hides so many boxes makes it an error, of whatever item it is.
@@ -43,19 +46,14 @@ impl Reader<'_, '_> {
     /// A fence of an item ends with it, closed or not. Its closing line, where that stands further out, opens another one.
     pub(super) fn tell_of_unclosed(&mut self, fence: &Fence, info: &str) {
         let torn = self.torn.take().filter(|_| info.trim().is_empty());
-        let content = &self.text[fence.content.clone()];
-        let hidden = if fence.is_closed && torn.is_none() && !content.contains("[ ]") {
-            0
-        } else {
-            content.lines().filter(has_open_box).count()
-        };
-        let takes_end = || hidden > 0 && takes_end_of_another(self.text, fence);
+        if fence.is_closed && torn.is_none() && !takes_end_of_another(self.text, fence) {
+            return;
+        }
+        let lines = self.text[fence.content.clone()].lines();
+        let hidden = lines.filter(has_open_box).count();
         if let Some((problem, name, before)) = torn {
             tell_of_hidden(&mut self.problems[problem], &name, before + hidden);
             self.torn = Some((problem, name, before + hidden)).filter(|_| hidden > 0);
-            return;
-        }
-        if fence.is_closed && !takes_end() {
             return;
         }
         let frame = self.frames.last();
