@@ -219,7 +219,6 @@ pub(super) fn config(error: &ConfigError) -> Option<String> {
 pub(super) fn run(error: &tavern_run::Error) -> Option<String> {
     match error {
         tavern_run::Error::Store(error) => store(error),
-        tavern_run::Error::Undecided(aside) => Some(of_aside(aside)),
         tavern_run::Error::NotTrusted(untrusted) if untrusted.doubt == Doubt::Since => {
             let again = untrusted
                 .what

@@ -1,5 +1,6 @@
 //! `tavern-init`: make or bring up to date the blackboard.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,7 +11,7 @@ use tavern_git::{BOARD_BRANCH, Head, Repository};
 use tavern_run::runner::CommandRunner;
 use tavern_run::{refuse_tracked, sandbox, settings_made_here};
 use tavern_store::config::{self, Config};
-use tavern_store::{ATTRIBUTES, Board, IGNORE, KNOWLEDGE, is_queue, whole};
+use tavern_store::{ATTRIBUTES, Board, HIDES_ALL, IGNORE, KNOWLEDGE, is_queue, whole};
 use tavern_sys::files;
 use tavern_sys::process::find_program;
 
@@ -294,9 +295,6 @@ impl Args {
     }
 }
 
-/// What a drain of a plain file leaves in .gitignore.
-const HIDES_ALL: &str = "*\n";
-
 /// The line of .gitignore by which somebody has said that the queues are versioned with the code.
 const TRACKED: &str = "!/queues/";
 
@@ -304,15 +302,6 @@ const TRACKED: &str = "!/queues/";
 fn ended(text: &str) -> String {
     let end = if text.ends_with('\n') { "" } else { "\n" };
     format!("{text}{end}")
-}
-
-/// Whether git's index has queues of the board.
-pub(super) fn has_tracked_queues(board: &Board, repository: &Repository) -> Result<bool, CliError> {
-    let queues = board.path("queues");
-    let Ok(folder) = queues.strip_prefix(repository.main_worktree()) else {
-        return Ok(false);
-    };
-    Ok(!repository.tracked_in(folder)?.is_empty())
 }
 
 /// The text of .gitignore says whether git ignores the queues.
@@ -333,11 +322,17 @@ pub(super) enum Versioned {
 }
 
 impl Versioned {
+    /// By git's index.
     pub(super) fn of(board: &Board, repository: &Repository) -> Result<Versioned, CliError> {
-        Ok(if has_tracked_queues(board, repository)? {
-            Versioned::AsItIs
-        } else {
+        let queues = board.path("queues");
+        let tracked = match queues.strip_prefix(repository.main_worktree()) {
+            Ok(folder) => repository.tracked_in(folder)?,
+            Err(_) => BTreeSet::new(),
+        };
+        Ok(if tracked.is_empty() {
             Versioned::Apart
+        } else {
+            Versioned::AsItIs
         })
     }
 

@@ -68,16 +68,19 @@ impl Context {
             let at = place.path("queues");
             let text = format!("{} was gone; what it held was put back", at.display());
             self.out.note(text);
-        } else if found.is_ok()
-            && Repository::discover(place.root())
-                .and_then(|repository| repository.remote_board())
-                .is_ok_and(|board| board.is_some())
-        {
+            return Ok(Board::find(folder)?);
+        }
+        let has_remote = || {
+            let repository = Repository::discover(place.root()).ok()?;
+            repository.remote_board().ok()?
+        };
+        // The board of task files has no queues.
+        if found.is_ok() && !place.is_volatile() && has_remote().is_some() {
             let text =
                 format!("the queues are on the remote's {BOARD_BRANCH}; take them up: tavern init");
             self.out.note(text);
         }
-        Ok(Board::find(folder)?)
+        Ok(found?)
     }
 
     /// `board`, of which a dry run writes nothing.

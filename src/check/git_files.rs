@@ -5,7 +5,7 @@ use std::io;
 use super::fault::{Faults, shown};
 use crate::hints;
 use crate::init::merging::DRIVER;
-use crate::init::{Versioned, has_tracked_queues, says_of_queues};
+use crate::init::{Versioned, says_of_queues};
 use tavern_core::problem::listed;
 use tavern_git::Repository;
 use tavern_store::{ATTRIBUTES, Board, IGNORE, Incomplete};
@@ -16,6 +16,15 @@ pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incompl
     let Ok(repository) = Repository::discover(board.root()) else {
         return Vec::new();
     };
+    let versioned = Versioned::of(board, &repository).ok();
+    lacking(board, &repository, versioned)
+}
+
+fn lacking(
+    board: &Board,
+    repository: &Repository,
+    versioned: Option<Versioned>,
+) -> Vec<(&'static str, io::Result<Incomplete>)> {
     // Who wants queues merged by git alone has no such setting.
     let is_wanted = |name: &&str| {
         *name == IGNORE
@@ -29,10 +38,9 @@ pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incompl
         .into_iter()
         .filter(is_ours)
         .filter(is_wanted);
-    let versioned = Versioned::of(board, &repository).unwrap_or(Versioned::AsItIs);
     let whole = |name| {
         let mut lacking = board.incomplete(name).transpose()?;
-        if let (IGNORE, Ok(lacking)) = (name, &mut lacking) {
+        if let (IGNORE, Ok(lacking), Some(versioned)) = (name, &mut lacking, versioned) {
             lacking.text = versioned.written(std::mem::take(&mut lacking.text));
         }
         Some((name, lacking))
@@ -41,13 +49,10 @@ pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incompl
 }
 
 /// Queues that git tracks change with each switch of branches, unless somebody wants that.
-fn check_tracked(board: &Board, faults: &mut Faults<'_>) {
-    let Ok(repository) = Repository::discover(board.root()) else {
-        return;
-    };
+fn check_tracked(board: &Board, versioned: Option<Versioned>, faults: &mut Faults<'_>) {
     let path = board.path(IGNORE);
-    let is_wanted = files::read_text(&path).is_ok_and(|text| says_of_queues(&text));
-    if is_wanted || !has_tracked_queues(board, &repository).unwrap_or_default() {
+    let is_said = || files::read_text(&path).is_ok_and(|text| says_of_queues(&text));
+    if versioned != Some(Versioned::AsItIs) || is_said() {
         return;
     }
     let message =
@@ -58,8 +63,12 @@ fn check_tracked(board: &Board, faults: &mut Faults<'_>) {
 }
 
 pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
-    check_tracked(board, faults);
-    for (name, found) in incomplete(board) {
+    let Ok(repository) = Repository::discover(board.root()) else {
+        return;
+    };
+    let versioned = Versioned::of(board, &repository).ok();
+    check_tracked(board, versioned, faults);
+    for (name, found) in lacking(board, &repository, versioned) {
         let path = board.path(name);
         let what = match &found {
             Ok(Incomplete { found: None, .. }) => "this file is gone".to_owned(),

@@ -71,9 +71,11 @@ fn write(lock: &Path, folder: &Path) -> io::Result<bool> {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     files::write(&draft, format!("{} {host}", std::process::id()).as_bytes())?;
-    let linked = fs::hard_link(&draft, &begun);
-    fs::remove_file(draft)?;
-    match linked {
+    let own = match fs::hard_link(&draft, &begun) {
+        Ok(()) => {
+            fs::remove_file(draft)?;
+            begun
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             // Who began was killed.
             if is_left(&begun) {
@@ -81,13 +83,13 @@ fn write(lock: &Path, folder: &Path) -> io::Result<bool> {
             }
             return Ok(false);
         }
-        linked => linked?,
-    }
+        // The file system has no hard links: a clean-up may begin in this moment.
+        Err(_) => draft,
+    };
     if is_held(lock) {
-        fs::remove_file(&begun)?;
-        return Ok(false);
+        return fs::remove_file(&own).map(|()| false);
     }
-    fs::rename(&begun, lock).map(|()| true)
+    fs::rename(&own, lock).map(|()| true)
 }
 
 /// By a clean-up that runs: a process that lives, and is none of Tavern's, since those have the other lock.

@@ -257,15 +257,6 @@ impl GitError {
             GitError::Unfinished {
                 worktree,
                 operation,
-            } if operation == "bisect" => {
-                format!(
-                    "finish it or give it up: `git -C {} bisect reset`",
-                    quoted(worktree)
-                )
-            }
-            GitError::Unfinished {
-                worktree,
-                operation,
             } => {
                 format!(
                     "finish it or give it up: `git -C {} {operation} --abort`",

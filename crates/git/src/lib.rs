@@ -4,8 +4,8 @@
 //! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see `program.rs`).
 //!
 //! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor
-//! its `HEAD`, whatever state it is in. Only a linked worktree that is registered in this repository is changed or removed, and no hook of the user's runs. `specs/git.md` is the
-//! contract in words.
+//! its `HEAD`, whatever state it is in. Only a linked worktree that is registered in this repository is changed or
+//! removed, and no hook of the user's runs. `specs/git.md` is the contract in words.
 
 mod arrivals;
 mod baseline;

@@ -37,16 +37,18 @@ const MOST_TOLD: usize = 100;
 
 /// Commits the queues, if that is due. Returns what a person should be told, once.
 pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
-    let known = site.board.committed();
-    let is_due = occasion == Occasion::End || known.age.is_none_or(|age| age >= INTERVAL);
+    let board = &site.board;
+    let is_due =
+        occasion == Occasion::End || board.since_commit().is_none_or(|age| age >= INTERVAL);
     // The board of task files has none of its own.
-    let has_queues = !site.board.is_volatile() && site.repository().is_ok();
-    if !is_due || !has_queues || site.board.is_dry() || !site.board.has_uncommitted() {
+    let has_queues = || !board.is_volatile() && site.repository().is_ok();
+    if !is_due || board.is_dry() || !has_queues() || !board.has_uncommitted() {
         return None;
     }
+    let known = board.committed().obstacle;
     drop(commit_now(site));
-    let now = site.board.committed().obstacle;
-    now.filter(|why| known.obstacle.as_ref() != Some(why))
+    let now = board.committed().obstacle;
+    now.filter(|why| known.as_ref() != Some(why))
 }
 
 /// Commits the queues, and nothing else; `None`: the branch has them as they are. Why it could not be is remembered for others to
@@ -64,11 +66,7 @@ pub fn commit_now(site: &Site) -> Result<Option<CommitId>, Error> {
         }
     };
     // If it can't be remembered, the next message tells of the same once more.
-    drop(site.board.set_committed(&Committed {
-        seq,
-        obstacle,
-        age: None,
-    }));
+    drop(site.board.set_committed(&Committed { seq, obstacle }));
     done.map(|(_, commit)| commit)
 }
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::prompt::TemplateError;
 use tavern_core::eligible::{NotReady, Untrusted};
 use tavern_git::{GitError, not_removed};
-use tavern_store::SetAside;
 use tavern_store::config::ConfigError;
 
 /// Why a run could not be made or finished, through no fault of the agent's.
@@ -43,9 +42,6 @@ pub enum Error {
     /// The item's own fault: what a reviewer is to look at is not there.
     #[error("{0}")]
     NothingToReview(String),
-    /// Nobody has said yet what is to become of it: the queue as it stands may not be what is wanted.
-    #[error("a save of queue {} was set aside in `{}`, and nobody has decided on it yet", .0.queue.id, .0.path.display())]
-    Undecided(SetAside),
     #[error("set-up command `{command}` {how}")]
     SetUp {
         command: String,
@@ -96,7 +92,6 @@ impl Error {
             // Who has a program to name says it; why there is nothing to review says it by itself.
             Error::Store(_)
             | Error::NothingToReview(_)
-            | Error::Undecided(_)
             | Error::NotTrusted(_)
             | Error::Unwatched(_) => None,
             Error::Git(error) => Some(error.hint()),

@@ -21,8 +21,6 @@ pub struct Committed {
     pub seq: u64,
     /// Why the next one could not be made, as it was told.
     pub obstacle: Option<String>,
-    /// How long ago that was remembered; not remembered itself.
-    pub age: Option<Duration>,
 }
 
 /// The queues and the log at one moment.
@@ -48,11 +46,13 @@ impl Board {
         Committed {
             seq,
             obstacle: lines.next().map(str::to_owned),
-            age: fs::metadata(self.private(NAME))
-                .and_then(|file| file.modified())
-                .ok()
-                .and_then(|at| at.elapsed().ok()),
         }
+    }
+
+    /// How long ago the last commit was made or tried; `None` if none was.
+    pub fn since_commit(&self) -> Option<Duration> {
+        let file = fs::metadata(self.private(NAME)).ok()?;
+        file.modified().ok()?.elapsed().ok()
     }
 
     /// Events since the last commit have changed the text of a queue.
@@ -114,16 +114,10 @@ mod tests {
         board.make_folders().expect("the folder is ours");
         assert_eq!(board.committed(), Committed::default());
         for obstacle in [None, Some("a merge is going on".to_owned())] {
-            let age = None;
-            let committed = Committed {
-                seq: 17,
-                obstacle,
-                age,
-            };
+            let committed = Committed { seq: 17, obstacle };
             board.set_committed(&committed).expect("the folder is ours");
-            let found = board.committed();
-            assert!(found.age.is_some());
-            assert_eq!(Committed { age, ..found }, committed);
+            assert!(board.since_commit().is_some());
+            assert_eq!(board.committed(), committed);
         }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::content::LastRead;
 use super::error::Error;
 use super::from_git::AskGit;
+use super::git_files::HIDES_ALL;
 use super::rehearsal::Rehearsal;
 use super::replace::replace;
 use tavern_sys::files;
@@ -224,7 +225,7 @@ impl Board {
         // First of all, so that a crash leaves nothing that git would show.
         if self.is_volatile() && !ignore.exists() {
             files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
-            replace(&ignore, b"*\n")?;
+            replace(&ignore, HIDES_ALL.as_bytes())?;
         }
         // Where there is no repository the private part is in the board, which others may read.
         let private = Some(self.private.clone()).filter(|private| *private != self.dir);

@@ -89,7 +89,7 @@ pub use entry::{Entry, HAND, LeaseEntry, TextChange};
 pub use error::{Error, Obstacle, not_written};
 pub use find::{Board, own_names};
 pub use from_git::{AskGit, Brought, FromGit, HeadText};
-pub use git_files::{ATTRIBUTES, IGNORE, Incomplete, whole};
+pub use git_files::{ATTRIBUTES, HIDES_ALL, IGNORE, Incomplete, whole};
 pub use history::Then;
 pub use inbox::Message;
 pub use index::{ItemIndex, children as children_in, homes};
