@@ -155,6 +155,25 @@ fn what_a_clean_up_takes_away_is_back_at_the_next_command() {
     }
 }
 
+#[test]
+fn what_a_clean_up_takes_away_of_a_board_whose_items_have_ended_is_back_too() {
+    for is_config_committed in [true, false] {
+        let scratch = board();
+        if !is_config_committed {
+            scratch.git(&["reset", "-q", "--soft", "HEAD~1"]);
+            scratch.git(&["rm", "-q", "--cached", CONFIG, ".tavern/.gitignore"]);
+        }
+        scratch.run("tavern-drain", &[]).ends(0);
+        let queue = scratch.queue();
+        scratch.git(&["clean", "-qfdx"]);
+        scratch
+            .run("tavern-status", &[])
+            .ends(0)
+            .says("was gone; what it held was put back");
+        assert_eq!(scratch.queue(), queue);
+    }
+}
+
 /// The remote of a clone has the branch, and nobody here has read what stands there.
 #[test]
 fn a_clone_takes_the_board_up_and_trusts_none_of_it() {
