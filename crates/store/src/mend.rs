@@ -47,10 +47,12 @@ impl Board {
         Ok(lost.into_iter().filter(|lost| lost.is_gone).collect())
     }
 
-    /// Queues whose file was removed though something is left to do in it, or emptied, though Tavern knows its text. What stands
-    /// in another queue by now was moved there.
+    /// Queues whose file was removed though something is left to do in it, or with the folder of all queues, or emptied, though Tavern
+    /// knows its text. What stands in another queue by now was moved there.
     pub fn lost_queues(&self) -> Result<Vec<Lost>, Error> {
         let mut lost = Vec::new();
+        let folder = self.path("queues");
+        let is_folder_gone = !folder.exists();
         for id in Baseline::queues(self) {
             let queue = self.queue_of(&id);
             let is_gone = fs::symlink_metadata(&queue.path).is_err();
@@ -71,7 +73,9 @@ impl Board {
                 .iter()
                 .filter(|item| item.within.is_none())
                 .filter(is_left);
-            if items.any(|item| !is_gone || !item.status.is_ended()) {
+            // Who removes a file in which all has ended means it; a clean-up of git takes the folder.
+            let is_meant = is_gone && !(is_folder_gone && queue.path.starts_with(&folder));
+            if items.any(|item| !is_meant || !item.status.is_ended()) {
                 lost.push(Lost {
                     queue,
                     text: seen.content.clone(),
