@@ -37,7 +37,7 @@ impl ExpiredLeases {
             return Ok(());
         }
         let text = serde_json::to_string(self).expect("looks are plain data");
-        tavern_store::replace(&board.private(FILE), text.as_bytes())
+        tavern_store::replace_own(&board.private(FILE), text.as_bytes())
     }
 
     /// Seen like this before, at least half a lease ago, without a heartbeat since.

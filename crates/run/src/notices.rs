@@ -339,7 +339,7 @@ impl Telling<'_> {
             return Ok(());
         };
         let text = serde_json::to_string(states).expect("it is plain data");
-        Ok(tavern_store::replace(file, (text + "\n").as_bytes())?)
+        Ok(tavern_store::replace_own(file, (text + "\n").as_bytes())?)
     }
 
     fn states(&self) -> MutexGuard<'_, BTreeMap<String, ChannelState>> {

@@ -79,7 +79,7 @@ impl Watcher {
     /// Writes it down. That it can't be keeps nobody from watching.
     pub fn keep(&self, board: &Board) {
         let text = serde_json::to_string(self).expect("it is plain data");
-        drop(tavern_store::replace(
+        drop(tavern_store::replace_own(
             &board.private(FILE),
             (text + "\n").as_bytes(),
         ));

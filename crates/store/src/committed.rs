@@ -11,7 +11,7 @@ use super::find::Board;
 use super::knowledge::KNOWLEDGE;
 use super::log::tail_log;
 use super::queue::is_queue;
-use super::replace::replace;
+use super::replace::replace_own;
 use tavern_sys::files;
 
 /// What is known of the last commit of the queues.
@@ -99,7 +99,7 @@ impl Board {
             .iter()
             .map(|why| format!("{}\n", why.replace('\n', " ")));
         let text = format!("{}\n{}", committed.seq, obstacle.collect::<String>());
-        replace(&self.private(NAME), text.as_bytes())
+        replace_own(&self.private(NAME), text.as_bytes())
     }
 }
 

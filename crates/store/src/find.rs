@@ -12,9 +12,8 @@ use std::sync::Arc;
 use super::content::LastRead;
 use super::error::Error;
 use super::from_git::AskGit;
-use super::git_files::HIDES_ALL;
 use super::rehearsal::Rehearsal;
-use super::replace::replace;
+use super::replace::replace_own;
 use tavern_sys::files;
 
 /// A board on disk. Cheap to make; holds nothing open.
@@ -43,7 +42,10 @@ pub(super) const PRIVATE: [&str; 5] = ["events", "leases", "seen", "slots", "typ
 /// The private part's own folder in the git directory.
 const PRIVATE_FOLDER: &str = "tavern";
 
-/// What `.tavern/.gitignore` holds on a board that `tavern-init` made.
+/// What `.tavern/.gitignore` holds on a board that was made for task files alone.
+pub const HIDES_ALL: &str = "*\n";
+
+/// What it holds on a board that `tavern-init` made.
 pub(super) const GITIGNORE: &str = include_str!("../../../templates/gitignore");
 
 /// The names in `.tavern/` that are Tavern's own, and never in a commit.
@@ -225,7 +227,7 @@ impl Board {
         // First of all, so that a crash leaves nothing that git would show.
         if self.is_volatile() && !ignore.exists() {
             files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
-            replace(&ignore, HIDES_ALL.as_bytes())?;
+            replace_own(&ignore, HIDES_ALL.as_bytes())?;
         }
         // Where there is no repository the private part is in the board, which others may read.
         let private = Some(self.private.clone()).filter(|private| *private != self.dir);

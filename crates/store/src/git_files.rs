@@ -12,9 +12,6 @@ use tavern_sys::files;
 /// The file in `.tavern/` that says what is volatile.
 pub const IGNORE: &str = ".gitignore";
 
-/// What `.gitignore` says on a board that was made for task files alone.
-pub const HIDES_ALL: &str = "*\n";
-
 /// The file in `.tavern/` that says which files are queues, and those moved to the archive.
 pub const ATTRIBUTES: &str = ".gitattributes";
 
