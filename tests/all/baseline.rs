@@ -292,3 +292,112 @@ fn what_the_set_up_renames_is_no_work() {
     never_had(&scratch, "b.txt");
     never_had(&scratch, "new.txt");
 }
+
+/// Each script has files of its own, `N-` with the item's number: what is merged of them then.
+const SEPARATE: &[(&str, &[(&str, &str)])] = &[
+    ("sed -i s/c_/C/ N-abc", &[("N-abc", "a\nb\nC\nd\ne")]),
+    ("sed -i s/a/A/ N-abc", &[("N-abc", "A\nb\nc\nd\ne")]),
+    ("sed -i /d/d N-abc", &[("N-abc", "a\nb\nc\ne")]),
+    (
+        "git mv N-abc N-moved",
+        &[("N-abc", ""), ("N-moved", "a\nb\nc\nd\ne")],
+    ),
+    (
+        "mv N-abc N-moved; sed -i s/e/E/ N-moved; git add --all; git commit --quiet --message=Moved",
+        &[("N-abc", ""), ("N-moved", "a\nb\nc\nd\nE")],
+    ),
+    (
+        "cp N-abc N-copy",
+        &[("N-abc", "a\nb\nc\nd\ne"), ("N-copy", "a\nb\nc\nd\ne")],
+    ),
+    ("sed -i s/one/One/ N-list", &[("N-list", "One\ntwo")]),
+    ("sed -i s/two/Two/ N-list", &[("N-list", "one\nTwo")]),
+    ("echo three >>N-list", &[("N-list", "one\ntwo\nthree")]),
+    ("echo more >>N-open", &[("N-open", "open\nmore")]),
+    (
+        "sed -i 1d N-short; echo y >>N-short",
+        &[("N-short", "y\ngone")],
+    ),
+    ("echo x >>N-dos", &[("N-dos", "a\nb\nx")]),
+];
+
+/// What is the agent's of these can't be told.
+const MIXED: &[&str] = &[
+    "echo MINE=1 >>.env",
+    "sed -i 1d .env",
+    "mkdir in; mv .env in/.env",
+    "cp .env prod.env",
+    "echo MINE=1 >>.env; git add .env; git commit --quiet --message=Env",
+    "echo MINE=1 >>.env; git add .env; git commit --quiet --message=Env; git rm --quiet --cached .env; git commit --quiet --message=No",
+    "echo mine >>made.txt",
+    "git mv made.txt other.txt || mv made.txt other.txt",
+    "git add --force cache/key; git commit --quiet --message=Cache",
+    "echo '!cache/' >>.gitignore",
+    "sed -i 's/set-up 2/mine/' N-list",
+    "sort -r N-list >sorted; mv sorted N-list",
+];
+
+#[test]
+fn beside_work_on_the_same_file_too_nothing_of_it_is_merged() {
+    let all = SEPARATE
+        .iter()
+        .map(|(script, _)| *script)
+        .chain(MIXED.iter().copied());
+    let named = |(nth, text): (usize, &str)| text.replace("N-", &format!("{}-", nth + 1));
+    let scripts: Vec<String> = all
+        .enumerate()
+        .map(|(nth, script)| named((nth, script)) + "\ntouch \"$TAVERN_TASK\"")
+        .collect();
+    let setup = "for file in *-abc; do sed -i 's/[bc]$/&_/' $file; done; \
+                 for file in *-list; do printf 'set-up 1\\nset-up 2\\n' >>$file; done; \
+                 for file in *-open; do printf '\\nset-up\\n' >>$file; done; \
+                 for file in *-short; do sed -i /gone/d $file; done; echo set-up >made.txt";
+    let config = serde_json::json!({"copy": [".env", "cache"], "setup": setup});
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let scratch = board(&scripts, &format!("worktree: {config}\n"));
+    scratch.write(".gitignore", "cache/\n");
+    for nth in 1..=scripts.len() {
+        for (name, text) in [
+            ("abc", "a\nb\nc\nd\ne\n"),
+            ("list", "one\ntwo\n"),
+            ("open", "open"),
+            ("short", "x\ngone\n"),
+            ("dos", "a\r\nb\r\n"),
+        ] {
+            scratch.write(&format!("{nth}-{name}"), text);
+        }
+    }
+    scratch.commit(&["."], "Files");
+    scratch.write(".gitattributes", "*-dos text\n");
+    scratch.commit(&[".gitattributes"], "Attributes");
+    scratch.write(".env", "SECRET=hunter2\nMORE=set-up\n");
+    scratch.write("cache/key", "SECRET=hunter3\n");
+    work(&scratch);
+    for (nth, (script, files)) in SEPARATE.iter().enumerate() {
+        let item = scratch.item(&format!("T-{}", nth + 1));
+        assert_eq!(item["status"], "completed", "{script}: {item}");
+        for (path, text) in *files {
+            let path = named((nth, path));
+            let is = scratch.git(&["ls-tree", "tavern/integration", &path]);
+            let is = if is.is_empty() {
+                String::new()
+            } else {
+                shown(&scratch, &path)
+            };
+            assert_eq!(is, *text, "{script}: {path}");
+        }
+    }
+    for (nth, script) in MIXED.iter().enumerate() {
+        let item = scratch.item(&format!("T-{}", SEPARATE.len() + nth + 1));
+        assert_eq!(item["status"], "dead", "{script}: {item}");
+        let reason = item["reason"].as_str().unwrap_or_default();
+        assert!(
+            reason.contains("before its agent began"),
+            "{script}: {item}"
+        );
+    }
+    for word in ["hunter", "set-up", "_"] {
+        let log = ["log", "--format=%h", "-S", word, "main..tavern/integration"];
+        assert_eq!(scratch.git(&log), "", "{word}");
+    }
+}

@@ -158,7 +158,7 @@ pub const SET_UP: &[(&str, &str)] = &[
     ("setup_touch", "touch list.txt crlf.txt src/a.rs"),
     ("setup_modules", "mkdir -p node_modules/dep; echo dep >node_modules/dep/index.js"),
     ("setup_format", "echo formatted >src/a.rs"),
-    ("setup_mode", "chmod +x list.txt"),
+    ("setup_mode", "if [ -e list.txt ]; then chmod +x list.txt; fi"),
     ("setup_delete", "rm -f src/b.rs"),
     ("setup_sub", "if [ -e .gitmodules ]; then git -c protocol.file.allow=always submodule --quiet update --init; fi"),
 ];
