@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::baseline::Baseline;
+use super::baseline::{Baseline, refuse_mixed};
 use super::branch::oid;
 use super::cell::gitlinks;
 use super::program::{THOROUGH, pathspec};
@@ -61,7 +61,7 @@ impl Repository {
         }
     }
 
-    /// What is staged, without what the worktree held before.
+    /// What is staged, without what the worktree held before; [`GitError::Mixed`] if of some that can't be told.
     fn commit_beyond(
         &self,
         checkout: &Checkout,
@@ -74,7 +74,7 @@ impl Repository {
             });
         };
         let staged = self.written_tree(self.call(checkout))?;
-        let tip = baseline.rewritten(oid(&head))?;
+        let (tip, mut mixed) = baseline.rewritten(oid(&head))?;
         let mut parents = vec![self.find_commit(&tip.into())?];
         for merged in files::read_text(checkout.git_dir.join("MERGE_HEAD"))
             .unwrap_or_default()
@@ -86,7 +86,10 @@ impl Repository {
         }
         // A merge brings the mainline.
         let at = parents[parents.len() - 1].id();
-        let tree = self.found_tree(baseline.without(&staged, at)?)?;
+        let parted = baseline.part(&staged, at)?;
+        let tree = self.found_tree(parted.own)?;
+        mixed.extend(parted.into_mixed());
+        refuse_mixed(mixed)?;
         let is_new = parents.len() > 1 || tree.id() != parents[0].tree_id();
         let commit = if is_new {
             let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();

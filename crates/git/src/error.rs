@@ -104,6 +104,11 @@ pub enum GitError {
         worktree: PathBuf,
         paths: Vec<PathBuf>,
     },
+    #[error(
+        "{} stood there before its agent began (`worktree.copy`, `worktree.setup`) and was changed or moved: which part is its work can't be told",
+        list(paths)
+    )]
+    Mixed { paths: Vec<PathBuf> },
     #[error("`{}` is in the middle of a {operation}", worktree.display())]
     Unfinished {
         worktree: PathBuf,
@@ -129,6 +134,7 @@ impl GitError {
             | GitError::Locked { .. }
             | GitError::HoldsWorktree { .. }
             | GitError::Conflicted { .. }
+            | GitError::Mixed { .. }
             | GitError::Unfinished { .. } => GitErrorKind::Refused,
             GitError::Moved { .. }
             | GitError::Pruned { .. }
@@ -253,6 +259,9 @@ impl GitError {
                     "take out the conflict markers, then: `git -C {} add -A`",
                     quoted(worktree)
                 )
+            }
+            GitError::Mixed { .. } => {
+                "commit what the set-up makes, have git ignore it, or tell the agent to leave it".to_owned()
             }
             GitError::Unfinished {
                 worktree,

@@ -71,7 +71,7 @@ impl Fixture {
         let path = self.beside(name);
         self.repository()
             .add_worktree(&path, branch, &self.head(), &self.lock_file(), |_| {
-                Ok::<_, GitError>(Furnished::Nothing)
+                Ok::<_, GitError>(Furnished::default())
             })?;
         Ok(path)
     }

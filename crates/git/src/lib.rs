@@ -35,6 +35,7 @@ mod provenance;
 mod registration;
 mod repository;
 mod salvage;
+mod separate;
 mod setting;
 mod stale_lock;
 mod tips;

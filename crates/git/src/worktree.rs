@@ -34,12 +34,13 @@ const REMOVED: &str = ".tavern-removed-";
 /// How the `locked` mark of a worktree that is being made begins; its path follows.
 const MAKING: &str = "tavern is making ";
 
-/// Whether a new worktree was given anything beside what is checked out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Furnished {
-    Nothing,
-    /// Files were copied to it, say, or a command was run in it.
-    Something,
+/// What a new worktree was given beside what is checked out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Furnished {
+    /// Files and folders that were copied there.
+    pub copied: Vec<PathBuf>,
+    /// A command was run in it.
+    pub is_set_up: bool,
 }
 
 impl Repository {
@@ -76,7 +77,7 @@ impl Repository {
                 return Err(error);
             }
         };
-        self.remember_baseline(&making.entry.path, furnished)?;
+        self.remember_baseline(&making.entry.path, &furnished)?;
         making.finish()?;
         Ok(true)
     }

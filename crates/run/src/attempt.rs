@@ -58,6 +58,7 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
             Error::Git(
                 mess @ (GitError::NotAWorktree { .. }
                 | GitError::Conflicted { .. }
+                | GitError::Mixed { .. }
                 | GitError::Unfinished { .. }),
             ) => RunResult::failed(mess.to_string()),
             error => broken_off(site, error),

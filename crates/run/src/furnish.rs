@@ -22,8 +22,8 @@ use tavern_store::config::Role;
 use tavern_sys::files;
 use tavern_sys::process::{CommandSpec, Mark, run_command};
 
-/// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is. Returns whether there
-/// was anything to do.
+/// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is. Returns what was
+/// done.
 pub fn furnish(
     site: &Site,
     role: &Role,
@@ -32,18 +32,17 @@ pub fn furnish(
     path: &Path,
 ) -> Result<Furnished, Error> {
     Trust::of(site).settings()?;
-    copy_files(site, path)?;
+    let copied = copy_files(site, path)?;
     set_up(site, role, task, mark, path)?;
-    let settings = &site.config.worktree;
-    Ok(if settings.copy.is_empty() && settings.setup.is_empty() {
-        Furnished::Nothing
-    } else {
-        Furnished::Something
+    Ok(Furnished {
+        copied,
+        is_set_up: !site.config.worktree.setup.is_empty(),
     })
 }
 
-fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
+fn copy_files(site: &Site, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
     let root = site.board.root();
+    let mut copied = Vec::new();
     for name in site
         .config
         .worktree
@@ -65,8 +64,9 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<(), Error> {
             let to = worktree.join(inner);
             copy(&entry, &to, root, worktree).map_err(Error::io("copy to", &to))?;
         }
+        copied.push(name);
     }
-    Ok(())
+    Ok(copied)
 }
 
 /// The files and folders below `root` that `glob` names, relative to it; neither git's nor ours.

@@ -429,9 +429,13 @@ fn keep_and_remove(
     path: &Path,
     merged: &[CommitId],
 ) -> Result<(), Error> {
+    let mut is_mixed = false;
     // Whoever goes on from its branch finds its own work there.
     if path.exists() && site.repository()?.is_worktree(path)? {
-        site.repository()?.disown_baseline(path)?;
+        match site.repository()?.disown_baseline(path) {
+            Err(GitError::Mixed { .. }) => is_mixed = true,
+            disowned => disowned?,
+        }
         take_inner(site, &task.id, &run_name(&task.id, token), path)?;
     }
     let kept = salvage(site, task, token, path, merged)?;
@@ -440,6 +444,9 @@ fn keep_and_remove(
         return Err(Error::io("remove", path)(io::Error::other(why)));
     }
     failpoint::hit("worktree.kept").map_err(Error::io("remove", path))?;
+    if is_mixed {
+        site.repository()?.disown_mixed(path)?;
+    }
     site.repository()?
         .remove_worktree(path, &site.board.worktree_lock())?;
     Ok(())

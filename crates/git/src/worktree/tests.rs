@@ -22,7 +22,7 @@ const CHILD: &str = "TAVERN_TEST_ADD_WORKTREE";
 
 /// Returns whether it is new.
 fn add(fixture: &Fixture, path: &Path, branch: &str, start: &CommitId) -> bool {
-    let furnish = |_: &Path| Ok::<_, GitError>(Furnished::Nothing);
+    let furnish = |_: &Path| Ok::<_, GitError>(Furnished::default());
     let added =
         fixture
             .repository()
@@ -982,7 +982,7 @@ fn a_child_adds_one_worktree() {
         panic!("five lines are given")
     };
     let repository = discover(Path::new(root)).expect("it is a repository");
-    let furnish = |_: &Path| Ok::<_, GitError>(Furnished::Nothing);
+    let furnish = |_: &Path| Ok::<_, GitError>(Furnished::default());
     repository
         .add_worktree(
             Path::new(path),
