@@ -45,6 +45,10 @@ struct Replay {
     /// What may be merged at each path.
     ways: BTreeMap<String, Vec<Option<Vec<u8>>>>,
     begun: Files,
+    /// Lines that the copies and the set-up brought, and no commit had.
+    brought: BTreeSet<String>,
+    /// A file that they made was changed.
+    is_mixed: bool,
 }
 
 /// One case.
@@ -247,7 +251,12 @@ impl World {
         let ids: Vec<_> = merge.split_whitespace().collect();
         let base = match ids[..] {
             [_, into, _] if self.agents == 1 => into.to_owned(),
-            [_, into, of] => self.ran(&work, &format!("git merge-base {into} {of}")),
+            // What it was rebased on says nothing of where it began.
+            [_, ..] => {
+                let runs = status["runs"].as_array().expect("it was run");
+                let base = runs.last().and_then(|run| run["base"].as_str());
+                base.expect("it has a worktree").to_owned()
+            }
             _ => base.to_owned(),
         };
         let Some(replay) = self.replay(item, twin, &base) else {
@@ -269,6 +278,15 @@ impl World {
                     shown(way.as_ref())
                 );
                 self.check(ways.contains(&is), "merged", told);
+            }
+            for line in &replay.brought {
+                let line = format!("git grep -lxFe '{line}' {of} || true");
+                let found = self.ran(&work, &line);
+                self.check(
+                    found.is_empty(),
+                    "brought",
+                    format!("{who}: {line}: {found}"),
+                );
             }
             let line =
                 format!("git merge-tree --write-tree --allow-unrelated-histories {into} {of}");
@@ -298,10 +316,16 @@ impl World {
         let is_refused = item.names.iter().any(|name| REFUSED.contains(name));
         // Of two agents at once it is not known at which commit the later item began.
         let is_open = is_unclear || self.agents > 1;
-        let may_fail = replay.code != Some(0) || !has_changed || is_told || is_refused || is_open;
+        let may_fail = replay.is_mixed
+            || replay.code != Some(0)
+            || !has_changed
+            || is_told
+            || is_refused
+            || is_open;
         let told = format!("{who} is {}: {}", status["status"], status["reason"]);
         self.check(is_completed || may_fail, "refused", told);
         self.check(!is_completed || replay.code == Some(0), "passed", &who);
+        self.check(!is_completed || !replay.is_mixed, "mixed", &who);
         ids.first().map_or(base, |id| (*id).to_owned())
     }
 
@@ -324,6 +348,8 @@ impl World {
         let link = fs::read(tree.join(".git")).expect("it is a worktree");
         let files = self.walked(&tree, false);
         let kept = self.stored(&tree, "");
+        // A clean-up may take away what git has of it.
+        let brought = self.brought(&tree, &self.tree(&tree, base), &kept);
         let above = format!(
             "export GIT_CEILING_DIRECTORIES='{}/.tavern/worktrees'\n",
             twin.display()
@@ -355,7 +381,11 @@ impl World {
         // When git normalises what nobody has written is up to its timing.
         let is_open = |name: &&str| name.contains("line_ends") || *name == "attributes";
         let is_open = item.names.iter().any(is_open);
-        let mut ways = BTreeMap::new();
+        let (mut ways, mut is_mixed) = (BTreeMap::new(), false);
+        let has_brought = |path: &String| {
+            let text = fs::read_to_string(tree.join(path)).unwrap_or_default();
+            text.lines().any(|line| brought.contains(line))
+        };
         for path in [&files, &then, &begun, &head, &staged]
             .into_iter()
             .flat_map(BTreeMap::keys)
@@ -366,10 +396,14 @@ impl World {
             let is_same = is_stored || !was_there && files.get(path) == then.get(path);
             // What git ignored at first, and does not any more, is the agent's.
             let was_ignored = files.contains_key(path) && !kept.contains_key(path);
-            if was_ignored && stored.contains_key(path) {
+            let is_elsewhere =
+                !files.contains_key(path) && !begun.contains_key(path) && has_brought(path);
+            if was_ignored && stored.contains_key(path) || is_elsewhere {
                 ways.insert(path.clone(), Vec::new());
                 continue;
             }
+            let is_changed = was_there && !is_same && stored.contains_key(path);
+            is_mixed |= is_changed && !begun.contains_key(path);
             let mut allowed: Vec<_> = if is_same && was_there {
                 of(&[&begun])
             } else if was_there && kept.contains_key(path) && begun.contains_key(path) {
@@ -393,7 +427,33 @@ impl World {
             has_commits,
             ways,
             begun,
+            brought,
+            is_mixed,
         })
+    }
+
+    /// The lines of what was there before the agent that are in no commit, as git stores them.
+    fn brought(&self, tree: &Path, begun: &Files, kept: &Files) -> BTreeSet<String> {
+        let lines = |files: &Files| -> BTreeSet<String> {
+            let mut found = BTreeSet::new();
+            for entry in files.values() {
+                let entry = String::from_utf8_lossy(entry);
+                if let Some((mode, id)) = entry.split_once(' ')
+                    && mode.starts_with("100")
+                {
+                    let text = self.ran(tree, &format!("git cat-file blob {id}"));
+                    found.extend(text.lines().map(|line| line.trim_end().to_owned()));
+                }
+            }
+            found
+        };
+        let (before, mut changed) = (lines(begun), kept.clone());
+        changed.retain(|path, entry| begun.get(path) != Some(entry));
+        lines(&changed)
+            .difference(&before)
+            .filter(|line| !line.is_empty() && !line.contains("hidden"))
+            .cloned()
+            .collect()
     }
 
     /// What `git add` would store of a worktree, but for `but`.
