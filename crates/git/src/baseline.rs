@@ -143,9 +143,7 @@ impl Repository {
         }
         let (tip, mixed) = baseline.rewritten(head)?;
         judge(mixed)?;
-        let nested = self.status(&checkout)?.nested;
-        let tree = self.tree_of_work(&checkout, &nested)?;
-        baseline.settle(tip, &tree)?;
+        baseline.settle(tip, &baseline.held_at(head)?)?;
         if tip == head {
             return Ok(());
         }
@@ -488,6 +486,22 @@ impl Baseline<'_> {
             .find_commit(shared)
             .and_then(|commit| commit.tree());
         tree.map(Some).map_err(GitError::library("read a tree"))
+    }
+
+    /// The files of a commit, with what was there before as far as the commit does not say otherwise. What is in none yet may be work.
+    fn held_at(&self, commit: Oid) -> Result<Tree<'_>, GitError> {
+        let git = &self.repository.git;
+        let held = || {
+            let tree = git.find_commit(commit)?.tree()?;
+            let mut changed = Vec::new();
+            for path in &self.paths {
+                if entry(&tree, path)? == entry(&self.before, path)? {
+                    changed.push((path.clone(), entry(&self.held, path)?));
+                }
+            }
+            git.find_tree(self.replaced(&tree, &changed)?)
+        };
+        held().map_err(GitError::library("read what a worktree held before"))
     }
 
     /// From now on the worktree begins at `tip`, which has all work in it: what `tree` has beyond that in the places of the baseline
