@@ -725,14 +725,13 @@ fn what_a_worktree_is_set_up_with_is_there_when_a_merge_is_verified() {
 
 #[test]
 fn what_can_not_be_copied_keeps_no_agent_from_working() {
-    let queue = "- [ ] T-1: Link (done_when: [test -L lost, test -e deep/link/made])\n  ```sh\n  touch src/made\n  rm lost\n  ln -s no/where lost\n  \
-                 git add -f lost\n  ```\n- [ ] T-2: Block (done_when: [test -f conf])\n  ```sh\n  rm -r conf\n  touch conf\n  git add -f conf\n  ```\n";
+    let queue = "- [ ] T-1: Link (done_when: [test -L lost, test -e deep/link/made])\n  ```sh\n  touch src/made\n  ln -s no/where lost\n  \
+                 git add -f lost\n  touch ../../../lost\n  ```\n- [ ] T-2: Block (done_when: [test -f conf])\n  ```sh\n  rm -r conf\n  touch conf\n  git add -f conf\n  ```\n";
     let scratch = board(queue, "worktree: {copy: [deep, lost, conf/key]}\n");
     scratch.write(".gitignore", "deep\nlost\nconf\n");
     scratch.write("src/kept", "");
     scratch.commit(&[".gitignore", "src"], "Ignore");
     scratch.write("deep/file", "");
-    scratch.write("lost", "");
     scratch.write("conf/key", "");
     scratch
         .command(Path::new("mkfifo"))
