@@ -364,7 +364,7 @@ fn beside_work_on_the_same_file_too_nothing_of_it_is_merged() {
             ("short", "x\ngone\n"),
             ("dos", "a\r\nb\r\n"),
         ] {
-            scratch.write(&format!("{nth}-{name}"), text);
+            scratch.write(format!("{nth}-{name}"), text);
         }
     }
     scratch.commit(&["."], "Files");
