@@ -44,7 +44,17 @@ fn an_idle_agent_makes_room_for_one_that_is_needed() {
             ],
         )
         .ends(0);
-    ran.says("T-1 approved").says("2 of 2 completed, 0 left");
+    let ran = ran.says("T-1 approved");
+    // Nobody has waited for a heartbeat.
+    let (_, took) = ran
+        .stdout
+        .split_once("2 of 2 completed, 0 left in ")
+        .expect("it says so");
+    let seconds = took
+        .split(' ')
+        .next()
+        .and_then(|seconds| seconds.parse::<u32>().ok());
+    assert!(seconds.is_some_and(|seconds| seconds < 25), "{ran}");
 }
 
 #[test]

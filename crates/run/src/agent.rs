@@ -150,8 +150,13 @@ impl Agent<'_> {
                     }
                 }
             };
+            let is_dry = self.site.board.is_dry();
+            // Whoever hears of it may need the place of one who is seen to wait.
+            if !is_dry {
+                self.show(None, wait.why.to_string())?;
+            }
             self.tell_obstacle(&mut memory, WAIT.to_owned(), wait.why.clone());
-            if self.site.board.is_dry() {
+            if is_dry {
                 return Ok(End::Enough);
             }
             self.sleep(&bell, &wait)?;
@@ -286,10 +291,9 @@ impl Agent<'_> {
         }
     }
 
-    /// Until the board changes, `wait` is over, or it is time to look in any case; shows that this agent lives.
+    /// Until the board changes, `wait` is over, or it is time to look in any case.
     fn sleep(&self, bell: &Bell, wait: &Wait) -> Result<(), Error> {
         tell_people(self.site);
-        self.show(None, wait.why.to_string())?;
         if wait.is_asleep {
             while !bell.wait(FOR_EVER) {}
             return Ok(());
