@@ -227,7 +227,7 @@ fn a_full_inbox_keeps_nobody_from_looking_or_working() {
 /// One line of 50 MB, and as much in many.
 #[test]
 fn a_flood_of_output_keeps_nobody_from_looking_or_working() {
-    let flood = "head -c 50000000 /dev/zero | tr '\\0' x; echo; yes $(seq 100) | head -c 50000000; echo x > x";
+    let flood = "head -c 10000000 /dev/zero | tr '\\0' x; echo; yes $(seq 100) | head -c 10000000; echo x > x";
     let (scratch, agent) = working("Flood it", flood, "");
     for ahead in ["+10", "+250"] {
         assert_eq!(
