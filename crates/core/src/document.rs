@@ -33,15 +33,20 @@ mod alone;
 mod apart;
 mod around;
 mod below;
+mod guards;
 mod headed;
 mod items;
 mod kanban;
 mod keys;
+mod named;
 mod names;
 mod outline;
 mod own_state;
+mod phrase;
 mod reader;
+mod stated;
 mod under;
+mod waits;
 
 /// A queue document and what stands where in it.
 #[derive(Clone, Debug)]
@@ -63,6 +68,10 @@ pub struct Document<'t> {
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
     names: OnceCell<AllNames>,
+    /// Where lines begin that state something, likewise.
+    heads: OnceCell<Vec<usize>>,
+    /// By the index of each item what says that it is to come before it, if somebody has asked.
+    order: OnceCell<BTreeMap<usize, Vec<String>>>,
     /// The same of those that go by an ID, of a document whose items are read.
     ids: OnceCell<BTreeMap<TaskId, Vec<usize>>>,
     /// For IDs that no item has, in the text.

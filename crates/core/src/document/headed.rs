@@ -1,5 +1,6 @@
 //! What headings that name no lane say of the boxes under them: how urgent they are, or that they are no items.
 
+use super::phrase::words;
 use crate::front::DEFAULT_PRIORITY;
 
 /// They say when the work is done.
@@ -57,11 +58,4 @@ impl Headed {
 
 fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// Its words in lower case, without all that is between them.
-pub(super) fn words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect()
 }
