@@ -293,3 +293,50 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
         .ends(0)
         .says_not("guards");
 }
+
+#[test]
+fn what_a_heading_waits_for_all_that_is_under_it_waits_for() {
+    let list = |heading: &str| {
+        let [one, two, three] =
+            ["One", "Two", "Three"].map(|name| format!("- [ ] {name}\n{SCRIPT}\n"));
+        format!(
+            "## Phase 1: Set-up (soon)\n\n{one}{heading}\n\n{two}### More\n\n{three}## Rest\n\n{}",
+            item("A")
+        )
+    };
+    for heading in [
+        "## Phase 2 (after: Phase 1)",
+        "## Phase 2: Go (depends on Phase 1)",
+        "## Phase 2 [after One]",
+        "## Phase 2 (2 d, after: One and A)",
+    ] {
+        for rest in ["", "\n> A quote.\n"] {
+            let scratch = with_list(&(list(heading) + rest));
+            scratch.run("tavern-check", &["TODO.md"]).ends(0);
+            assert!(waits(&scratch, "One") == "null", "{heading}");
+            assert!(waits(&scratch, "Two").contains("One"), "{heading}");
+            assert!(waits(&scratch, "Three").contains("One"), "{heading}");
+            let claim = scratch.run("tavern-claim", &["--task", "TODO.md:10"]);
+            claim.ends(3).says("it waits for");
+        }
+    }
+    for heading in [
+        "## Phase 2 (after: Phase 9)",
+        "## Phase 2 (approve: start)",
+        "## Phase 2 (done_when: make)",
+        "## Phase 2 (after: One, Nine)",
+    ] {
+        let scratch = with_list(&list(heading));
+        scratch.run("tavern-check", &["TODO.md"]).ends(5);
+        assert_eq!(worked(&scratch), ["One", "A"], "{heading}");
+    }
+    for heading in [
+        "## Phase 2 (after the launch)",
+        "## Phase 2 (needs review)",
+        "## Phase 2 (done when the page loads)",
+    ] {
+        let scratch = with_list(&list(heading));
+        scratch.run("tavern-check", &["TODO.md"]).ends(0);
+        assert_eq!(worked(&scratch), ["One", "Two", "Three", "A"], "{heading}");
+    }
+}

@@ -20,7 +20,7 @@ use crate::task::{Status, Task, TaskId, Timestamp};
 use all_names::AllNames;
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
-use headed::Headed;
+use headed::{Headed, Stating};
 pub use keys::STAYS_TITLE;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
@@ -199,6 +199,8 @@ pub struct Item<'t> {
     pub begun: bool,
     /// Its own, else 2.
     pub priority: u8,
+    /// Where headings above it begin that state keys in brackets.
+    stating: Stating,
     /// Its own; see also `Front::role`.
     pub role: Option<Cow<'t, str>>,
     pub not_before: Option<Timestamp>,

@@ -7,7 +7,7 @@ use super::waits::is_to_do;
 use super::{Document, Item};
 use crate::key::Shape;
 use crate::markup;
-use crate::metadata::{self, Key};
+use crate::metadata::{self, Key, misplaced_guards};
 use crate::problem::Problem;
 
 /// How such a line is meant.
@@ -19,12 +19,33 @@ enum Meant {
     Perhaps,
 }
 
-impl Document<'_> {
+impl<'t> Document<'t> {
     /// The first line that can only be meant as a key, with the place of its name.
     pub(super) fn guard_stated(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let mut guards = self.guards(item);
         guards.retain(|(_, _, meant)| *meant == Meant::AsKey);
         guards.into_iter().next().map(|(name, key, _)| (name, key))
+    }
+
+    /// The first key other than `after` that a heading above states.
+    pub(super) fn guard_above(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let mut stated = self.stated_above(item).into_iter();
+        let (_, name, key) = stated.find(|(.., key)| *key != Key::After)?;
+        Some((name, key))
+    }
+
+    /// The keys in brackets of the headings above, with what `after` says.
+    pub(super) fn stated_above(&self, item: &Item<'_>) -> Vec<(&'t str, Range<usize>, Key)> {
+        let mut stated = Vec::new();
+        for start in item.stating.into_iter().flatten() {
+            let line = &self.text[start..markup::line_end(self.text, start, self.text.len())];
+            let guards = misplaced_guards(line, line.len()).into_iter();
+            stated.extend(guards.filter(|guard| !guard.is_inverse).map(|guard| {
+                let name = start + guard.name.start..start + guard.name.end;
+                (guard.needed.unwrap_or_default(), name, guard.key)
+            }));
+        }
+        stated
     }
 
     /// What is told of lines that may be meant as keys, and are words.

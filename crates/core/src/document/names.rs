@@ -101,6 +101,7 @@ impl<'t> Document<'t> {
         self.guard_in_title(item)
             .or_else(|| self.guard_below(item))
             .or_else(|| self.guard_stated(item))
+            .or_else(|| self.guard_above(item))
             .or_else(|| self.sign_of_blocker(item))
     }
 
@@ -212,12 +213,16 @@ impl<'t> Document<'t> {
         let ItemList::Read(items) = &mut self.items else {
             return;
         };
+        let mut told = BTreeSet::new();
         for (at, (name, key)) in all {
             let hint = format!(
                 "write `({}: …)` at the end of the first line, with nothing behind it, or use other words",
                 key.as_str()
             );
-            problems.push(misplaced(self.text, name, hint));
+            // A heading is told once.
+            if told.insert(name.start) {
+                problems.push(misplaced(self.text, name, hint));
+            }
             items[at].quarantined = true;
         }
     }
@@ -411,13 +416,10 @@ impl<'t> Document<'t> {
     }
 
     fn names_of(&self, items: &[Item<'_>]) -> BTreeMap<String, Vec<usize>> {
-        let [mut names, mut short_names] = [BTreeMap::new(), BTreeMap::new()];
+        let [mut names, mut short_names, mut headings] = [const { BTreeMap::new() }; 3];
         for (index, item) in items.iter().enumerate() {
             let title = self.title(item);
-            let bare = title
-                .strip_suffix(')')
-                .and_then(|title| title.rsplit_once('('))
-                .map(|(bare, _)| bare);
+            let bare = before_parenthesis(title);
             let own = [Some(title), before_colon(title)];
             let short = [bare, number(title), self.place_in_list(item)];
             own.into_iter()
@@ -445,11 +447,19 @@ impl<'t> Document<'t> {
             });
         }
         for (heading, items) in &self.sections {
-            names
-                .entry(slug(markup::heading_text(self.text, heading.clone())))
-                .or_insert_with(|| items.clone());
+            let heading = markup::heading_text(self.text, heading.clone());
+            names.entry(slug(heading)).or_insert_with(|| items.clone());
+            for short in [before_parenthesis(heading), before_colon(heading)]
+                .into_iter()
+                .flatten()
+            {
+                headings
+                    .entry(slug(short))
+                    .and_modify(Vec::clear)
+                    .or_insert_with(|| items.clone());
+            }
         }
-        for (name, items) in short_names {
+        for (name, items) in headings.into_iter().chain(short_names) {
             names.entry(name).or_insert(items);
         }
         names.remove("");
@@ -489,6 +499,11 @@ fn leading_sign(text: &str) -> &str {
 fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
     let items = names.entry(name).or_insert_with(|| vec![item]);
     items.retain(|known| *known == item);
+}
+
+/// The words of a title before a parenthesis at its end.
+fn before_parenthesis(title: &str) -> Option<&str> {
+    Some(title.strip_suffix(')')?.rsplit_once('(')?.0)
 }
 
 /// The words of a title before a colon in it.

@@ -541,6 +541,7 @@ impl<'t, 's> Reader<'t, 's> {
             aside: is_in_own,
             begun: false,
             priority: headed.priority,
+            stating: headed.stating,
             role: None,
             not_before: None,
             due: None,

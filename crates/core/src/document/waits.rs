@@ -9,6 +9,7 @@ use super::phrase::says_nothing;
 use super::stated::{Says, Stated};
 use super::{Document, Item, ItemList, parse};
 use crate::markup;
+use crate::metadata::Key;
 use crate::task::{Status, TaskId};
 
 /// IDs, and other names.
@@ -53,6 +54,19 @@ impl<'t> Document<'t> {
         if let Some(value) = self.before_in_title(item) {
             // What is no item waits for nothing.
             waits.1.extend(self.needing(&[value]).1.map(Cow::Owned));
+        }
+        for (value, _, _) in self
+            .stated_above(item)
+            .iter()
+            .filter(|(.., key)| *key == Key::After)
+        {
+            let named = self.read_names(&[value]);
+            if named.is_meant {
+                self.wait_for(
+                    &mut waits,
+                    named.names.into_iter().chain(named.unknown).collect(),
+                );
+            }
         }
         let before = self.before(item);
         self.wait_for(&mut waits, before);
