@@ -110,6 +110,9 @@ fn a_line_that_says_what_is_waited_for_is_known_by_its_name() {
         "  - Needs A-1\n",
         "  ```\n  x\n  ```\n  after: A-1\n",
         "  1. step\n  after：A-1\n",
+        "  ### Dependencies\n  - A-1\n",
+        "  Dependencies:\n  A-1\n",
+        "  Blockers: “A-1”\n",
     ] {
         assert_waits("Last", below, &["A-1"]);
     }
@@ -239,6 +242,7 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
         "approve: true",
         "- **Approve**: merge",
         "approve: [start, merge]",
+        "Approve:\n  - start",
         "review: person",
         "Max attempts: 1",
         "max_attempts: 1",

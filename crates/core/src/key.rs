@@ -244,16 +244,20 @@ const QUOTES: [char; 2] = ['"', '\''];
 
 /// What other programs call `after`, and people.
 const OF_PROGRAMS: [&str; 5] = ["blockedby", "dependson", "depends", "deps", "requires"];
-const OF_PEOPLE: [&str; 15] = [
+const OF_PEOPLE: [&str; 19] = [
     "blocked",
     "blockedon",
     "blockeduntil",
+    "blocker",
+    "blockers",
     "dependencies",
     "dependency",
     "dependenton",
     "dependsupon",
     "predecessor",
     "predecessors",
+    "prereq",
+    "prereqs",
     "prerequisite",
     "prerequisites",
     "waitfor",

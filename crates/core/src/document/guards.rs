@@ -111,7 +111,9 @@ impl<'t> Document<'t> {
             || is_code
             || is_list
             || match key.shape() {
-                Shape::Moments => is_word || takes(),
+                Shape::Moments => {
+                    is_word || takes() || stated.values.iter().all(|it| metadata::takes(key, it))
+                }
                 Shape::Commands => false,
                 Shape::Words => {
                     is_word && &self.text[stated.name.clone()] == key.as_str() && key != Key::Needs

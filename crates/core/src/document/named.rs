@@ -165,25 +165,8 @@ fn split(value: &str) -> Vec<Word<'_>> {
             });
         };
     for (at, c) in value.char_indices() {
-        let is_between = c.is_whitespace()
-            || matches!(
-                c,
-                ',' | ';'
-                    | '/'
-                    | '&'
-                    | '+'
-                    | '|'
-                    | ':'
-                    | '('
-                    | ')'
-                    | '['
-                    | ']'
-                    | '{'
-                    | '}'
-                    | '<'
-                    | '>'
-            )
-            || matches!(c, '*' | '`' | '"' | '~' | '，' | '、' | '；');
+        // What is between two numbers may say from where to where.
+        let is_between = !c.is_alphanumeric() && !"-_.#'–—…".contains(c);
         if !is_between {
             begin.get_or_insert(at);
             continue;
@@ -195,7 +178,7 @@ fn split(value: &str) -> Vec<Word<'_>> {
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        is_first |= !(c.is_whitespace() || matches!(c, '*' | '`' | '"' | '~' | ':'));
+        is_first |= ",;/&+|()[]{}<>，、；".contains(c);
     }
     end_word(&mut begin, value.len(), depth, &mut is_first);
     split

@@ -15,7 +15,7 @@ use crate::metadata::Key;
 const LONGEST: usize = 32;
 
 /// What may be around a name.
-const MARKS: [char; 7] = ['*', '_', '`', '~', '"', '\'', ' '];
+const MARKS: [char; 8] = ['*', '_', '`', '~', '"', '\'', '#', ' '];
 
 /// Whoever writes one of these means an item.
 const ALWAYS: [&str; 4] = ["blocked by", "blockedby", "depends on", "dependson"];
@@ -108,6 +108,16 @@ impl<'t> Document<'t> {
                     last.values.push(bare(&text[bullet..]));
                     Next::List(least)
                 }
+                (Next::List(least), Some(last), None)
+                    if column >= least && !before.is_empty() && last.values.len() == 1 =>
+                {
+                    last.values = vec![bare(text)];
+                    Next::Lines
+                }
+                (Next::Lines, Some(last), None) if !before.is_empty() => {
+                    last.values.push(bare(text));
+                    Next::Lines
+                }
                 (Next::Line, Some(last), None) if is_open(before, line) => {
                     last.values.push(bare(text));
                     Next::Line
@@ -128,6 +138,8 @@ enum Next {
     List(usize),
     /// The names of a line.
     Line,
+    /// The lines right below a name with nothing behind it.
+    Lines,
     Other,
 }
 
@@ -208,7 +220,7 @@ fn head(line: &str) -> Option<Head> {
     let bullet = bullet(bare).unwrap_or(0);
     let begin = line.len() - bare[bullet..].trim_start().len();
     // Long lines are mostly words, or blanks before a box.
-    let may_begin = |byte: &u8| byte.is_ascii_alphabetic() || b"*_`\"'~".contains(byte);
+    let may_begin = |byte: &u8| byte.is_ascii_alphabetic() || b"*_`\"'~#".contains(byte);
     line.as_bytes().get(begin).filter(|byte| may_begin(byte))?;
     let line = without_comment(line).trim_end();
     // With marks around it, too.
@@ -234,7 +246,8 @@ fn head(line: &str) -> Option<Head> {
             is_sentence,
         });
     }
-    let first = words.split(' ').next().unwrap_or("").trim_matches(MARKS);
+    let first = words.trim_start_matches(MARKS).split(' ').next();
+    let first = first.unwrap_or("").trim_end_matches(MARKS);
     if !(Key::may_begin_sentence(first) || is_spelt_as_key(first)) {
         return None;
     }
