@@ -8,21 +8,24 @@ use tavern_core::problem::{Position, Problem, Severity};
 
 /// Tells of what is so by a mark of its own: a box such as `[-]`, or `~~`.
 pub(super) fn tell_of_marks(context: &Context, read: &[QueueRead<'_>]) {
+    tell_of(context, read, "own-state");
+}
+
+fn tell_of(context: &Context, read: &[QueueRead<'_>], code: &str) {
     for QueueRead { text, problems, .. } in read {
-        for own in problems
-            .iter()
-            .filter(|problem| problem.code == "own-state")
-        {
-            let line = Position::of(&text.content, own.span.start).line;
+        for problem in problems.iter().filter(|problem| problem.code == code) {
+            let line = Position::of(&text.content, problem.span.start).line;
+            let message = human::words(&problem.message);
             context
                 .out
-                .note(format!("{}:{line}: {}", text.queue.id, own.message));
+                .note(format!("{}:{line}: {message}", text.queue.id));
         }
     }
 }
 
-/// Tells of it. Returns whether one of the queues has such items under headings, and no lane in which an item begins.
+/// Tells of it, and of what its writer perhaps relies on. Returns whether one of the queues has such items under headings, and no lane in which an item begins.
 pub(super) fn tell(context: &Context, read: &[QueueRead<'_>]) -> bool {
+    tell_of(context, read, "unread-guard");
     let mut has_no_lane = false;
     for QueueRead {
         text,

@@ -256,9 +256,8 @@ impl Verb for Args {
         };
         match exit {
             Some(exit) => Ok(exit),
-            None if is_well && (is_misread || is_put_back) && summary.is_idle() => {
-                Ok(Exit::NothingToDo)
-            }
+            None if is_well && is_misread && summary.is_idle() => Ok(Exit::NothingToDo),
+            None if is_well && is_put_back && !is_left && is_whole => Ok(Exit::NothingToDo),
             None if is_well && !is_left && is_whole => Ok(Exit::Done),
             None if is_well && summary.is_capped() => Ok(Exit::BudgetSpent),
             None if is_well && (summary.is_broken() || !is_whole) => Ok(Exit::BoardHasErrors),

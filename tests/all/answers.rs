@@ -96,7 +96,7 @@ impl Output<'_> {
     /// What it ends with, which is no answer though it looks like one.
     fn no_answer(&mut self, (kind, body): (&str, &str)) {
         let others = ["", "0123abcd", "NONCE0", "NONC", "nonce", "'NONCE'"];
-        let text = match self.dice.below(9) {
+        let text = match self.dice.below(10) {
             0 => self.echo(),
             1 | 2 => {
                 let info = self.pick(&others);
@@ -106,7 +106,8 @@ impl Output<'_> {
             4 => format!("{}```sh\nls\n```\n", self.block(kind, NONCE, body)),
             5 => format!("~~~~~\n{}~~~~~\n", self.block(kind, NONCE, body)),
             6 => format!("```{kind} {NONCE}\n{body}"),
-            7 => format!("{NONCE}\n```{kind}\n{body}```\n"),
+            7 => format!("Like so:\n`````md\n{}", self.block(kind, NONCE, body)),
+            8 => format!("{NONCE}\n```{kind}\n{body}```\n"),
             _ => {
                 let text = self.block(kind, NONCE, body);
                 let (late, done) = (self.dice.below(2) == 0, self.dice.below(2) == 0);

@@ -1701,3 +1701,22 @@ fn a_new_item_with_the_title_of_one_that_ended_is_worked() {
         .says("1 of 1 completed")
         .says_not("ended before");
 }
+
+#[test]
+fn a_new_item_under_the_id_or_the_title_of_one_that_ended_is_named_also_beside_others() {
+    let script = |name: &str| format!("  ```sh\n  echo {name} >{name}.txt\n  ```\n");
+    for (old, new) in [
+        ("T-1: Build", "T-1: Deploy"),
+        ("T-1: Build", "T-1: Build"),
+        ("Build", "Build"),
+    ] {
+        let scratch = with_file(&format!("- [ ] {old}\n{}", script("old")));
+        drain(&scratch, &["TODO.md"]).ends(0);
+        let other = format!("- [ ] Other\n{}", script("other"));
+        scratch.write("TODO.md", format!("- [ ] {new}\n{}{other}", script("new")));
+        let ran = drain(&scratch, &["TODO.md"]).ends(3);
+        let ran = ran.says("1 open item ended before, and stay so: T-");
+        ran.says("tavern release --reopen T-")
+            .says("1 of 1 completed");
+    }
+}

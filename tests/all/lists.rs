@@ -3,24 +3,24 @@
 use crate::support::{Ran, Scratch};
 
 /// An item whose script adds its name to a file of its own.
-fn item(name: &str) -> String {
+pub fn item(name: &str) -> String {
     format!("- [ ] {name}\n  ```sh\n  echo {name} >> {name}.txt\n  ```\n")
 }
 
 /// A repository with a board, in which `text` is TODO.md.
-fn with_list(text: &str) -> Scratch {
+pub fn with_list(text: &str) -> Scratch {
     let scratch = Scratch::initialized();
     scratch.write("TODO.md", text);
     scratch
 }
 
-fn drain(scratch: &Scratch) -> Ran {
+pub fn drain(scratch: &Scratch) -> Ran {
     let arguments = ["TODO.md", "--runner", "shell", "--agents", "1"];
     scratch.run("tavern-drain", &arguments)
 }
 
 /// The titles of what a drain would work, in the order of the list.
-fn worked(scratch: &Scratch) -> Vec<String> {
+pub fn worked(scratch: &Scratch) -> Vec<String> {
     let arguments = ["TODO.md", "--runner", "shell", "--dry-run"];
     let ran = scratch.run("tavern-drain", &arguments);
     let is_worked = |line: &&str| !line.starts_with("left: ");
@@ -277,7 +277,7 @@ fn a_script_that_a_fence_in_its_here_document_cuts_is_not_run() {
 }
 
 /// What the item with this title waits for, in words.
-fn waits(scratch: &Scratch, title: &str) -> String {
+pub fn waits(scratch: &Scratch, title: &str) -> String {
     let items = scratch.records("tavern-status", &["TODO.md", "--items"]);
     let found = items.iter().find(|item| item["title"] == title);
     found.map_or_else(String::new, |item| item["waits_for"].to_string())

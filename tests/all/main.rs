@@ -57,6 +57,7 @@ mod kanban;
 mod learn;
 mod listing;
 mod lists;
+mod lists_waits;
 mod locks;
 mod loops;
 mod merging;

@@ -109,7 +109,7 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
 }
 
 /// What a program prints that is no verdict of its agent, though there is one in it.
-const NOT_GIVEN: [(&str, &str); 10] = [
+const NOT_GIVEN: [(&str, &str); 11] = [
     ("an echo of its prompt", "cat prompt.seen; echo DONE"),
     (
         "an echo on the other stream",
@@ -123,6 +123,10 @@ const NOT_GIVEN: [(&str, &str); 10] = [
     (
         "another run's",
         "sed 's/yaml/yaml 0123abcd/' verdict.md; echo DONE",
+    ),
+    (
+        "one that it quotes",
+        "echo 'One would write:'; echo '````md'; sed \"s/yaml/yaml $TAVERN_NONCE/\" verdict.md; echo DONE",
     ),
     (
         "one that it takes back",

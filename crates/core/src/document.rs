@@ -20,7 +20,7 @@ use crate::task::{Status, Task, TaskId, Timestamp};
 use all_names::AllNames;
 pub use alone::{Written, parse_alone};
 pub(super) use apart::ABOVE;
-use headed::Headed;
+use headed::{Headed, Stating};
 pub use keys::STAYS_TITLE;
 pub use outline::Outline;
 pub use own_state::meaning_of_mark;
@@ -33,15 +33,20 @@ mod alone;
 mod apart;
 mod around;
 mod below;
+mod guards;
 mod headed;
 mod items;
 mod kanban;
 mod keys;
+mod named;
 mod names;
 mod outline;
 mod own_state;
+mod phrase;
 mod reader;
+mod stated;
 mod under;
+mod waits;
 
 /// A queue document and what stands where in it.
 #[derive(Clone, Debug)]
@@ -63,6 +68,10 @@ pub struct Document<'t> {
     sections: Vec<(Range<usize>, Vec<usize>)>,
     /// The indices of the items that go by a name, if somebody has asked.
     names: OnceCell<AllNames>,
+    /// Where lines begin that state something, likewise.
+    heads: OnceCell<Vec<usize>>,
+    /// By the index of each item what says that it is to come before it, if somebody has asked.
+    order: OnceCell<BTreeMap<usize, Vec<String>>>,
     /// The same of those that go by an ID, of a document whose items are read.
     ids: OnceCell<BTreeMap<TaskId, Vec<usize>>>,
     /// For IDs that no item has, in the text.
@@ -190,6 +199,8 @@ pub struct Item<'t> {
     pub begun: bool,
     /// Its own, else 2.
     pub priority: u8,
+    /// Where headings above it begin that state keys in brackets.
+    stating: Stating,
     /// Its own; see also `Front::role`.
     pub role: Option<Cow<'t, str>>,
     pub not_before: Option<Timestamp>,

@@ -218,6 +218,19 @@ impl Key {
         is_of_others(name) && !name.char_indices().any(is_spelt_as_key)
     }
 
+    /// `name` says what waits for the item: the other way round than `after`.
+    pub fn is_inverse(name: &str) -> bool {
+        INVERSE.contains(&letters(name).as_str())
+    }
+
+    /// Words that say what an item waits for, or what waits for it, may begin with this one: `Depends on x`.
+    pub fn may_begin_sentence(word: &str) -> bool {
+        let word = word.to_ascii_lowercase();
+        let names = OF_PROGRAMS.iter().chain(&OF_PEOPLE).chain(&INVERSE);
+        let known = [Key::After.as_str(), Key::Needs.as_str()];
+        !word.is_empty() && names.chain(&known).any(|name| name.starts_with(&word))
+    }
+
     /// `name` is what other programs call `after`.
     pub fn is_of_programs(name: &str) -> bool {
         !name.contains(' ') && OF_PROGRAMS.contains(&letters(name).as_str())
@@ -231,16 +244,29 @@ const QUOTES: [char; 2] = ['"', '\''];
 
 /// What other programs call `after`, and people.
 const OF_PROGRAMS: [&str; 5] = ["blockedby", "dependson", "depends", "deps", "requires"];
-const OF_PEOPLE: [&str; 8] = [
+const OF_PEOPLE: [&str; 19] = [
     "blocked",
     "blockedon",
     "blockeduntil",
+    "blocker",
+    "blockers",
+    "dependencies",
+    "dependency",
+    "dependenton",
     "dependsupon",
+    "predecessor",
+    "predecessors",
+    "prereq",
+    "prereqs",
+    "prerequisite",
+    "prerequisites",
     "waitfor",
     "waitsfor",
     "waitingfor",
     "waitingon",
 ];
+/// The other way round: what waits for the item.
+const INVERSE: [&str; 5] = ["before", "blocking", "blocks", "precedes", "unblocks"];
 
 fn is_of_others(name: &str) -> bool {
     let letters = letters(name);

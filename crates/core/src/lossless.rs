@@ -96,7 +96,7 @@ pub(super) const LINES: &[&str] = &[
     "  text of an item",
     "     text of an item",
     "  ```yaml task",
-    "  done_when: cargo test",
+    "  model: cargo test",
     "  priority: 4",
     "  touches:",
     "    - src/**",

@@ -23,7 +23,7 @@ pub use parenthesis::{Unread, Why, find_parenthesis, find_parenthesis_below};
 pub use spelling::{
     block_has, closed, flow, line_has, parenthesis_behind, set_in_block, set_in_line, title_line,
 };
-pub use value::{is_word, priority, read_field};
+pub use value::{is_word, priority, read_field, takes};
 
 mod block;
 mod code_span;

@@ -11,7 +11,7 @@ fn list(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
     vec![(".tavern/queues/main.md".to_owned(), lines.collect())]
 }
 
-const CASES: [(&str, Text); 7] = [
+const CASES: [(&str, Text); 10] = [
     ("near misses of names", |count| {
         let line =
             |n| format!("- [ ] the item {n:04} of the list (after: teh itam {n:04} of list)\n");
@@ -24,6 +24,22 @@ const CASES: [(&str, Text); 7] = [
     }),
     ("signs of blockers", |count| {
         list((0..count).map(|n| format!("- [ ] one {n} 🆔 a{n} ⛔ b{n}\n")))
+    }),
+    ("lines of what is waited for", |count| {
+        let line = |n| {
+            format!("- [ ] A-{n}: One\n  Dependencies: A-{n}, item {n} and x\n  Depends on A-1\n")
+        };
+        list((1..count).map(line))
+    }),
+    ("what comes before another", |count| {
+        list((1..count).map(|n| format!("- [ ] A-{n}: One [before the A-1]\n  Blocks: A-1\n")))
+    }),
+    ("words among names", |count| {
+        let names = (0..20 * count)
+            .map(|n| format!("w{} ", n % 9))
+            .collect::<String>();
+        let items = (0..count).map(|n| format!("- [ ] w1 w2 w3 w4 w5 {n}\n"));
+        list(std::iter::once(format!("- [ ] One\n  After: {names}\n")).chain(items))
     }),
     ("front matter and items", |count| {
         let front = format!("---\nid: main\ngoal: {}\n---\n", "x".repeat(count * 100));

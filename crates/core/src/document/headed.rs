@@ -1,6 +1,8 @@
 //! What headings that name no lane say of the boxes under them: how urgent they are, or that they are no items.
 
+use super::phrase::words;
 use crate::front::DEFAULT_PRIORITY;
+use crate::metadata::misplaced_guards;
 
 /// They say when the work is done.
 pub(super) const CONDITIONS: &str = "conditions";
@@ -15,6 +17,8 @@ const PHRASES: [&[&str]; 4] = [
     &["definition", "of", "done"],
 ];
 const LONGEST: usize = 6;
+/// Most bytes of a heading that states a key.
+const LONGEST_STATING: usize = 1 << 10;
 
 /// What the headings around a place come to.
 #[derive(Clone, Copy, Debug)]
@@ -22,16 +26,26 @@ pub(super) struct Headed {
     pub priority: u8,
     /// What boxes are that are no items.
     pub boxes: Option<&'static str>,
+    /// Where the innermost two begin that state a key in brackets: `Phase 2 (after: Phase 1)`.
+    pub stating: Stating,
 }
+
+/// Where headings begin, the innermost last.
+pub(super) type Stating = [Option<usize>; 2];
 
 impl Headed {
     pub const BY_NONE: Headed = Headed {
         priority: DEFAULT_PRIORITY,
         boxes: None,
+        stating: [None; 2],
     };
 
-    /// Of what is also under a heading with these words.
-    pub fn by(mut self, heading: &str) -> Headed {
+    /// Of what is also under a heading with these words, which begins at `start`.
+    pub fn by(mut self, heading: &str, start: usize) -> Headed {
+        if heading.len() <= LONGEST_STATING && !misplaced_guards(heading, heading.len()).is_empty()
+        {
+            self.stating = [self.stating[1], Some(start)];
+        }
         let words = words(heading);
         match &words.iter().map(|word| &**word).collect::<Vec<_>>()[..] {
             [first @ ("p0" | "p1" | "p2" | "p3"), ..] => self.priority = first.as_bytes()[1] - b'0',
@@ -57,11 +71,4 @@ impl Headed {
 
 fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// Its words in lower case, without all that is between them.
-pub(super) fn words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect()
 }

@@ -4,18 +4,21 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
-use memchr::{memchr, memchr_iter, memchr3, memmem};
+use memchr::{memchr_iter, memchr3};
 
 use super::all_names::AllNames;
 use super::below::Below;
-use super::headed::words;
+use super::phrase::slug;
+
 use super::keys::misplaced;
+use super::stated::Says;
+use super::waits::{is_to_do, may_say_before};
 use super::{Document, Item, ItemList, parse};
 use crate::markup;
 use crate::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
 use crate::near;
 use crate::problem::Problem;
-use crate::task::{Status, TaskId};
+use crate::task::TaskId;
 use crate::title_tail::before_tail;
 
 /// Of Obsidian Tasks: an item's own name, and those that it waits for.
@@ -24,25 +27,6 @@ const BLOCKED_BY: char = '⛔';
 
 /// So many comparisons of phrases with names are made for one document at most.
 const MOST_LOOKS: usize = 300_000;
-
-/// So a line begins that says what an item waits for: the first always, the others where they name something.
-const WAITS: [&str; 14] = [
-    "blocked-by",
-    "depends-on",
-    "after",
-    "blocked-on",
-    "blockedby",
-    "dependencies",
-    "dependency",
-    "depends",
-    "depends-upon",
-    "needs",
-    "prerequisites",
-    "requires",
-    "wait-for",
-    "waits-for",
-];
-const ALWAYS: usize = 2;
 
 impl<'t> Document<'t> {
     /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
@@ -71,117 +55,6 @@ impl<'t> Document<'t> {
 
     pub(crate) fn has_one_key(&self, item: &Item<'_>) -> bool {
         item.block.is_none() && self.entries(item).len() == 1
-    }
-
-    /// What the item's own lines below its title state under which of these names: `**Blocked by**: x`.
-    fn stated_below(&self, item: &Item<'_>, names: &[&str]) -> Vec<(usize, &'t str)> {
-        const LONGEST: usize = 24;
-        let start = markup::line_end(self.text, item.head.end, item.span.end);
-        let below = &self.text[start..item.span.end];
-        if memchr(b':', below.as_bytes()).is_none() {
-            return Vec::new();
-        }
-        // Without the comment behind it, and where its words begin behind a bullet.
-        let words = |line: &'t str| {
-            let line = line.split("<!--").next().unwrap_or("").trim();
-            let bullet = markup::bullet_end(line, 0).filter(|end| line[*end..].starts_with(' '));
-            (line, bullet)
-        };
-        let stated = |(line, bullet): (&'t str, Option<usize>)| {
-            let (name, value) = line[bullet.unwrap_or(0)..].split_once(':')?;
-            let is_name =
-                name.len() < LONGEST && !name.contains(['(', '[', '{', '<', '`', '|', '\\']);
-            let slug = is_name.then(|| slug(name))?;
-            let at = names.iter().position(|name| *name == slug)?;
-            Some((at, bare(value)))
-        };
-        let lines = || below.split_inclusive('\n');
-        // To tell which lines are its own takes longer, and hardly an item states anything.
-        if !lines().map(words).any(|line| stated(line).is_some()) {
-            return Vec::new();
-        }
-        let (mut own, mut is_comment, mut above) = (Below::default(), false, "");
-        let is_short = |line: &str| {
-            let name = line.split_once(':').map(|(name, _)| name);
-            line.is_empty() || name.is_some_and(|name| name.len() < LONGEST)
-        };
-        let mut is_stated = |line: &'t str| {
-            let is_hidden = is_comment;
-            is_comment = (is_comment || line.contains("<!--")) && !line.contains("-->");
-            // What goes on with a sentence states nothing.
-            let goes_on = line.trim().starts_with(char::is_lowercase) && !is_short(above);
-            above = line.trim();
-            own.is_own(line) && !is_hidden && !goes_on
-        };
-        // A name with nothing behind it has the list below, with how far in that is at least.
-        let (mut found, mut list) = (Vec::new(), None);
-        for line in lines().filter(|line| is_stated(line)) {
-            let column = markup::columns(&line[..line.len() - line.trim_start().len()]);
-            let (text, bullet) = words(line);
-            if let Some(one) = stated((text, bullet)) {
-                let least = column + usize::from(bullet.is_some());
-                list = Some((one, least)).filter(|_| one.1.is_empty());
-                found.push(one);
-            } else if let (Some((head, least)), Some(bullet)) = (list, bullet)
-                && column >= least
-            {
-                found.retain(|one| *one != head);
-                found.push((head.0, bare(&text[bullet..])));
-            } else {
-                list = None;
-            }
-        }
-        found
-    }
-
-    /// What an item waits for by its keys, and where nobody has begun it by such lines: IDs, and what items here are called or should be.
-    pub(super) fn waits(&self, item: &Item<'t>) -> (Vec<TaskId>, Vec<Cow<'t, str>>) {
-        let known = |part: &str| self.called_so(part).is_some();
-        // What is its owner's own is told by the ID in it.
-        let is_left = |id: &TaskId| self.own_mark(id.as_str()).is_some();
-        let is_name = |id: &TaskId| self.may_be_name(id) && known(id.as_str()) && !is_left(id);
-        let (called, mut ids): (Vec<_>, Vec<_>) = item.after.iter().cloned().partition(is_name);
-        let mut names = item.after_names.clone();
-        names.extend(called.iter().map(|id| id.to_string().into()));
-        let is_begun = !matches!(
-            item.status,
-            Status::Draft | Status::Pending | Status::Waiting
-        );
-        if is_begun {
-            return (ids, names);
-        }
-        for (name, line) in self.stated_below(item, &WAITS) {
-            let parts = line
-                .split([',', '&', '+'])
-                .flat_map(|part| part.split(" and "));
-            let parts: Vec<&str> = if known(line) {
-                vec![line]
-            } else {
-                parts.map(bare).collect()
-            };
-            let is_meant = |part: &&str| known(part) || part.parse::<TaskId>().is_ok();
-            let is_nothing = says_nothing(line) && !parts.iter().any(is_meant);
-            if is_nothing || name >= ALWAYS && !parts.iter().all(is_meant) {
-                continue;
-            }
-            for part in parts {
-                match part.parse() {
-                    Ok(id) if !is_name(&id) => ids.push(id),
-                    _ => names.push(part.into()),
-                }
-            }
-        }
-        (ids, names)
-    }
-
-    /// No item here has this ID, and one may be called so. To gather the names of a document that is not read takes long: not for what
-    /// stands in parentheses alone.
-    fn may_be_name(&self, id: &TaskId) -> bool {
-        let is_outside = |at| !self.text[markup::line_start(self.text, 0, at)..at].contains('(');
-        let mut places = memmem::find_iter(self.text.as_bytes(), id.as_str());
-        let is_read = matches!(self.items, ItemList::Read(_)) || self.names.get().is_some();
-        let is_gathered = || is_read || !self.searches.are_few();
-        self.index_of(id).is_none() && (is_gathered() || places.any(is_outside))
     }
 
     /// Makes such parentheses part of the title, and tells of them.
@@ -222,15 +95,13 @@ impl<'t> Document<'t> {
     /// Of `after` that is told only where it names an item.
     pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         // What was begun is held up by nothing that its title comes to name.
-        if !matches!(
-            item.status,
-            Status::Draft | Status::Pending | Status::Waiting
-        ) || item.quarantined
-        {
+        if !is_to_do(item) || item.quarantined {
             return None;
         }
         self.guard_in_title(item)
             .or_else(|| self.guard_below(item))
+            .or_else(|| self.guard_stated(item))
+            .or_else(|| self.guard_above(item))
             .or_else(|| self.sign_of_blocker(item))
     }
 
@@ -243,8 +114,9 @@ impl<'t> Document<'t> {
             return None;
         }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {
+            _ if guard.is_inverse => false,
             Some(words) if guard.is_prose => self.names_another(item, words),
-            Some(words) => self.says_a_name(words),
+            Some(words) => self.says_a_name(words) || self.read_names(&[words]).is_meant,
             None => true,
         };
         let mut words = self.text[item.title.start..end].to_owned();
@@ -290,6 +162,7 @@ impl<'t> Document<'t> {
                 .any(|entry| entry.name == key.as_str())
         };
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {
+            _ if guard.is_inverse => false,
             Some(words) => self.names_another(item, words),
             None => guard.is_among_keys && !is_said(guard.key),
         };
@@ -330,22 +203,26 @@ impl<'t> Document<'t> {
 
     /// Tells of such keys, and has nobody work their items.
     fn read_misplaced(&mut self, problems: &mut Vec<Problem>) {
-        problems.extend(
-            self.items()
-                .iter()
-                .filter_map(|item| self.replaced_key(item)),
-        );
+        problems.extend(self.items().iter().flat_map(|item| {
+            self.replaced_key(item)
+                .into_iter()
+                .chain(self.unread_guards(item))
+        }));
         let found = |at: usize| self.misplaced_guard(self.item(at)).map(|guard| (at, guard));
         let all: Vec<_> = (0..self.count()).filter_map(found).collect();
         let ItemList::Read(items) = &mut self.items else {
             return;
         };
+        let mut told = BTreeSet::new();
         for (at, (name, key)) in all {
             let hint = format!(
                 "write `({}: …)` at the end of the first line, with nothing behind it, or use other words",
                 key.as_str()
             );
-            problems.push(misplaced(self.text, name, hint));
+            // A heading is told once.
+            if told.insert(name.start) {
+                problems.push(misplaced(self.text, name, hint));
+            }
             items[at].quarantined = true;
         }
     }
@@ -363,11 +240,14 @@ impl<'t> Document<'t> {
         let mut most = words;
         // Of the names that are not behind `most` in their order the last one is that, or shares its beginning with each that is.
         let last = |most| (Bound::Unbounded, Bound::Included(most));
+        let is_word = |name: &str| name.contains(|c: char| !c.is_ascii_digit() && c != '-');
         while let Some((name, _)) = self.by_name().range::<str, _>(last(most)).next_back() {
             let pairs = most.char_indices().zip(name.chars());
             let shared = pairs.take_while(|((_, one), other)| one == other);
             let shared = shared.last().map_or(0, |((at, c), _)| at + c.len_utf8());
-            if shared == name.len() && (words.len() == shared || words[shared..].starts_with('-')) {
+            let is_whole = words.len() == shared || words[shared..].starts_with('-');
+            // A number may be an amount.
+            if shared == name.len() && is_whole && is_word(name) {
                 return true;
             }
             let Some(last) = most[..shared].chars().next_back() else {
@@ -383,32 +263,72 @@ impl<'t> Document<'t> {
         false
     }
 
-    /// An ID, a title or a heading of the document is what these words say, or some of them between commas, and it is not the item's own,
-    /// nor what it waits for already.
+    /// These words are meant as names of items, or look like some, and one is not the item's own, nor what it waits for already.
     fn names_another(&self, item: &Item<'_>, words: &str) -> bool {
         let own = self.index_from(item.span.start);
-        let parts = words
-            .split([',', '&', '+'])
-            .flat_map(|part| part.split(" and "));
         let waits = item
             .after
             .iter()
             .map(TaskId::as_str)
             .chain(item.after_names.iter().map(|name| &**name));
         let waits: Vec<String> = waits.map(slug).collect();
-        let mut names = std::iter::once(words)
-            .chain(parts)
-            .map(slug)
-            .filter(|name| !waits.contains(name));
-        names.any(|name| {
-            self.by_name()
-                .get(&name)
-                .is_some_and(|items| !items.contains(&own))
-        })
+        let named = self.read_names(&[words]);
+        let is_another = |name: &String| {
+            let name = slug(name);
+            let items = self.by_name().get(&name);
+            !waits.contains(&name) && items.is_some_and(|items| !items.contains(&own))
+        };
+        let is_unknown = |name: &String| named.is_near && !waits.contains(&slug(name));
+        let unknown = named.unknown.iter();
+        named.is_meant
+            && (named.names.iter().any(is_another) || unknown.chain(&named.names).any(is_unknown))
+    }
+
+    /// What is to come before others by a bracket in the paragraph of its title.
+    pub(super) fn before_in_title(&self, item: &Item<'_>) -> Option<&'t str> {
+        let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
+        let words = &self.text[item.title.start..end];
+        if !may_say_before(words) {
+            return None;
+        }
+        let found = misplaced_guards(words, words.len()).into_iter();
+        found
+            .filter(|guard| guard.is_inverse)
+            .find_map(|guard| guard.needed)
+    }
+
+    /// One goes by this, or several.
+    pub(super) fn is_name(&self, slug: &str) -> bool {
+        self.by_name().contains_key(slug)
+    }
+
+    /// The first item whose ID is these words. Where names are asked for all are gathered, so that no ID is searched for in the text.
+    pub(super) fn by_id_in(&self, words: &str) -> Option<usize> {
+        self.all_names().by_id.get(&words.parse().ok()?).copied()
+    }
+
+    pub(super) fn goes_by_slug(&self, slug: &str) -> bool {
+        self.by_name()
+            .get(slug)
+            .is_some_and(|items| !items.is_empty())
+    }
+
+    /// It has the form of a name of the document, but for its number: `T-9` beside `T-1`, `Phase 9` beside `Phase 1`.
+    pub(super) fn looks_like_a_name(&self, words: &str) -> bool {
+        let stems = &self.all_names().stems;
+        let of_id = || {
+            words
+                .parse()
+                .is_ok_and(|id| stems.contains(&stem_of_id(&id)))
+        };
+        let slug = slug(words);
+        let is_number = words.starts_with('#') || words.contains('.');
+        let is_like = |stem: &str| stems.contains(stem) && (is_number || !stem.is_empty());
+        of_id() || stem(&slug).is_some_and(is_like)
     }
 
     /// The one item with this title, with these words before a colon in it, or with this number at its start; or all that stand under this heading.
-    fn called_so(&self, name: &str) -> Option<&[usize]> {
+    pub(super) fn called_so(&self, name: &str) -> Option<&[usize]> {
         self.by_name()
             .get(&slug(name))
             .map(Vec::as_slice)
@@ -448,17 +368,39 @@ impl<'t> Document<'t> {
         own.into_iter().flatten().any(|own| slug(own) == name)
     }
 
+    /// The number of the list item that it is.
+    fn place_in_list(&self, item: &Item<'_>) -> Option<&'t str> {
+        let line = self.text[item.span.start..item.box_char].trim_start();
+        let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        Some(&line[..line.len() - digits.len()]).filter(|digits| !digits.is_empty())
+    }
+
     fn by_name(&self) -> &BTreeMap<String, Vec<usize>> {
         &self.all_names().by_name
     }
 
     fn all_names(&self) -> &AllNames {
         self.names.get_or_init(|| {
-            let by_name = match &self.items {
-                ItemList::Read(items) => self.names_of(items),
+            let gather = |document: &Document<'_>, items: &[Item<'_>]| {
+                let by_name = document.names_of(items);
+                let mut by_id = BTreeMap::new();
+                for (index, item) in items.iter().enumerate() {
+                    if let Some(id) = &item.id {
+                        by_id.entry(id.clone()).or_insert(index);
+                    }
+                }
+                let stems = by_name.keys().filter_map(|name| stem(name));
+                let stems = stems
+                    .map(str::to_owned)
+                    .chain(by_id.keys().map(stem_of_id))
+                    .collect();
+                (by_name, by_id, stems)
+            };
+            let (by_name, by_id, stems) = match &self.items {
+                ItemList::Read(items) => gather(self, items),
                 ItemList::Outlined { .. } => {
                     let document = parse(self.text).0;
-                    document.names_of(document.items())
+                    gather(&document, document.items())
                 }
             };
             let parentheses =
@@ -467,19 +409,19 @@ impl<'t> Document<'t> {
                 has_prose: parentheses.saturating_mul(by_name.len()) <= MOST_LOOKS,
                 open: open_signs(self.text),
                 by_name,
+                by_id,
+                stems,
             }
         })
     }
 
     fn names_of(&self, items: &[Item<'_>]) -> BTreeMap<String, Vec<usize>> {
-        let [mut names, mut short_names] = [BTreeMap::new(), BTreeMap::new()];
+        let [mut names, mut short_names, mut headings] = [const { BTreeMap::new() }; 3];
         for (index, item) in items.iter().enumerate() {
             let title = self.title(item);
-            let bare = title
-                .strip_suffix(')')
-                .and_then(|title| title.rsplit_once('('))
-                .map(|(bare, _)| bare);
-            let (own, short) = ([Some(title), before_colon(title)], [bare, number(title)]);
+            let bare = before_parenthesis(title);
+            let own = [Some(title), before_colon(title)];
+            let short = [bare, number(title), self.place_in_list(item)];
             own.into_iter()
                 .flatten()
                 .for_each(|name| go_by(&mut names, slug(name), index));
@@ -489,8 +431,9 @@ impl<'t> Document<'t> {
                 .for_each(|name| go_by(&mut short_names, slug(name), index));
         }
         for (index, item) in items.iter().enumerate() {
-            let own = self.stated_below(item, &["id"]).into_iter();
-            own.for_each(|(_, id)| go_by(&mut names, slug(id), index));
+            let own = self.stated_below(item).into_iter();
+            let own = own.filter(|stated| stated.says == Says::Id);
+            own.for_each(|stated| go_by(&mut names, slug(stated.values[0]), index));
         }
         // Whoever spells an ID otherwise is not understood, but what is left out is asked for by it.
         for (index, item) in items.iter().enumerate() {
@@ -504,11 +447,19 @@ impl<'t> Document<'t> {
             });
         }
         for (heading, items) in &self.sections {
-            names
-                .entry(slug(markup::heading_text(self.text, heading.clone())))
-                .or_insert_with(|| items.clone());
+            let heading = markup::heading_text(self.text, heading.clone());
+            names.entry(slug(heading)).or_insert_with(|| items.clone());
+            for short in [before_parenthesis(heading), before_colon(heading)]
+                .into_iter()
+                .flatten()
+            {
+                headings
+                    .entry(slug(short))
+                    .and_modify(Vec::clear)
+                    .or_insert_with(|| items.clone());
+            }
         }
-        for (name, items) in short_names {
+        for (name, items) in headings.into_iter().chain(short_names) {
             names.entry(name).or_insert(items);
         }
         names.remove("");
@@ -550,17 +501,9 @@ fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
     items.retain(|known| *known == item);
 }
 
-/// Without blanks and marks of Markdown around it.
-fn bare(words: &str) -> &str {
-    words.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '"'))
-}
-
-/// Whoever writes this says that an item waits for nothing.
-fn says_nothing(line: &str) -> bool {
-    let words = slug(line);
-    let behind = ["none", "nothing", "n-a"].map(|word| words.strip_prefix(word));
-    let is_word = |behind: &str| behind.is_empty() || behind.starts_with('-');
-    words.is_empty() && !line.is_empty() || behind.into_iter().flatten().any(is_word)
+/// The words of a title before a parenthesis at its end.
+fn before_parenthesis(title: &str) -> Option<&str> {
+    Some(title.strip_suffix(')')?.rsplit_once('(')?.0)
 }
 
 /// The words of a title before a colon in it.
@@ -568,20 +511,34 @@ fn before_colon(title: &str) -> Option<&str> {
     title.split_once(':').map(|(before, _)| before)
 }
 
-/// The first word of a title, where other programs number items by it: `T012`, `US-12`.
+/// The first word of a title, where other programs, or people, number items by it: `T012`, `US-12`, `1.2`, `#3`, `4.`, `(5)`.
 fn number(title: &str) -> Option<&str> {
-    let word = title.split_whitespace().next()?;
-    let word = word.trim_matches(['*', '_', '`', '[', ']', ':', '.']);
+    const MARKS: [char; 11] = ['*', '_', '`', '[', ']', '(', ')', ':', '.', '#', '~'];
+    let marked = title.split_whitespace().next()?;
+    let word = marked.trim_matches(MARKS);
     let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
     let has_capitals = digits.len() < word.len();
-    let digits = digits.strip_prefix('-').unwrap_or(digits);
-    (has_capitals && digits.len() >= 2 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then_some(word)
+    let digits = if has_capitals {
+        digits.strip_prefix('-').unwrap_or(digits)
+    } else {
+        digits
+    };
+    // A bare number may be an amount.
+    let is_marked = has_capitals || marked != word || word.contains('.');
+    let mut parts = digits.split('.');
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    (is_marked && parts.all(is_number)).then_some(word)
 }
 
-/// The letters and digits of a text, as links to headings have them.
-fn slug(text: &str) -> String {
-    words(text).join("-")
+/// What is before the number at the end of a name, in the form of [`slug`].
+fn stem(slug: &str) -> Option<&str> {
+    slug.ends_with(|c: char| c.is_ascii_digit())
+        .then(|| slug.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'))
+}
+
+fn stem_of_id(id: &TaskId) -> String {
+    let prefix = id.as_str().split('-').next().unwrap_or_default();
+    format!("{}-", prefix.to_lowercase())
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl Outline {
             read,
             all: OnceCell::new(),
         };
-        let (counted, own, sections, names, ids, searches) = Default::default();
+        let (counted, own, sections, names, heads, order, ids, searches) = Default::default();
         Document {
             text,
             body,
@@ -52,6 +52,8 @@ impl Outline {
             own,
             sections,
             names,
+            heads,
+            order,
             ids,
             searches,
         }

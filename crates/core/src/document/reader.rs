@@ -541,6 +541,7 @@ impl<'t, 's> Reader<'t, 's> {
             aside: is_in_own,
             begun: false,
             priority: headed.priority,
+            stating: headed.stating,
             role: None,
             not_before: None,
             due: None,
@@ -734,7 +735,7 @@ impl<'t, 's> Reader<'t, 's> {
             ..
         } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, names, ids, searches) = Default::default();
+        let (unsettled, counted, names, heads, order, ids, searches) = Default::default();
         let sections = sections(
             others.into_iter().map(|other| other.heading),
             &items,
@@ -752,6 +753,8 @@ impl<'t, 's> Reader<'t, 's> {
             own,
             sections,
             names,
+            heads,
+            order,
             ids,
             searches,
         };

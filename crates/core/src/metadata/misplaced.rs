@@ -21,6 +21,8 @@ const MOST: usize = 100;
 pub struct Misplaced<'w> {
     pub name: Range<usize>,
     pub key: Key,
+    /// It says what waits for the item.
+    pub is_inverse: bool,
     /// What `after` says.
     pub needed: Option<&'w str>,
     /// People write so in prose, too: `depends on Build`.
@@ -78,6 +80,7 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
             let is_known = |pair: Pair| Key::named(&inner[pair.name]).is_some();
             let is_among_keys = end.is_some() && pairs.by_ref().all(is_known) && !pairs.is_broken;
             Some(Misplaced {
+                is_inverse: Key::is_inverse(&words[name.clone()]),
                 name,
                 key,
                 needed: (key == Key::After).then_some(value),
@@ -121,7 +124,7 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let is_spelt = || Key::named(named).is_some_and(|key| !matches!(key, Key::After | Key::Needs));
     let equated = (is_equated && is_spelt()).then_some(sign + 1);
     if let Some(value) = behind_colon(bytes, end).or(equated) {
-        return Some((start..end, Key::meant(named)?, skip_blanks(bytes, value)));
+        return Some((start..end, meant(named)?, skip_blanks(bytes, value)));
     }
     let ends = named
         .match_indices(' ')
@@ -129,14 +132,14 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
         .map(|(at, _)| start + at)
         .chain((is_equated || is_apart).then_some(end));
     let end = ends
-        .filter(|end| {
-            matches!(
-                Key::meant(&words[start..*end]),
-                Some(Key::After | Key::Needs)
-            )
-        })
+        .filter(|end| matches!(meant(&words[start..*end]), Some(Key::After | Key::Needs)))
         .last()?;
     Some((start..end, Key::After, end + 1))
+}
+
+/// The key that `name` says; the other way round, too.
+fn meant(name: &str) -> Option<Key> {
+    Key::meant(name).or_else(|| Key::is_inverse(name).then_some(Key::After))
 }
 
 /// The code spans, formulas, links, images and tags of a title.

@@ -140,6 +140,14 @@ pub fn read_field(shape: Shape, value: &Value) -> Option<Field<'static>> {
     typed(shape, plain_of_yaml(value)?)
 }
 
+/// Whether the key can have this value, as it stands in a line.
+pub fn takes(key: Key, value: &str) -> bool {
+    matches!(
+        meaning(key.as_str(), || plain_of(value)),
+        Meaning::Known(..)
+    )
+}
+
 /// The value as the key of that name wants it.
 pub(super) fn meaning<'t>(name: &str, value: impl FnOnce() -> Option<Plain<'t>>) -> Meaning<'t> {
     let Some(key) = Key::named(name) else {

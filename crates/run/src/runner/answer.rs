@@ -38,11 +38,12 @@ pub fn final_block(answer: &str, kinds: &[&str], nonce: Option<&str>) -> Result<
     let is_kind =
         |open: &CodeFence<'_>| kinds.iter().any(|it| it.eq_ignore_ascii_case(open.kind()));
     let named = nonce.and_then(|nonce| {
-        // What was printed before is no matter, such as a fence that is not closed.
-        (0..lines.len()).rev().find_map(|at| {
+        // What was printed before is no matter, such as a fence that is not closed, unless that quotes this one.
+        let (at, open) = (0..lines.len()).rev().find_map(|at| {
             let open = CodeFence::of(lines[at])?;
-            (is_kind(&open) && open.names(nonce)).then(|| FencedLines::from(&lines, open, at + 1))
-        })
+            (is_kind(&open) && open.names(nonce)).then_some((at, open))
+        })?;
+        (!open.is_quoted(&lines[..at])).then(|| FencedLines::from(&lines, open, at + 1))
     });
     let quoted = || {
         fenced(&lines)
@@ -130,6 +131,22 @@ impl<'t> CodeFence<'t> {
         })
     }
 
+    /// A fence of more backticks is open behind the lines `before`: whoever writes one shows what stands in it. Tildes underline
+    /// headings, too.
+    fn is_quoted(&self, before: &[&str]) -> bool {
+        let quotes = |fence: &CodeFence<'_>| fence.mark == '`' && fence.length > self.length;
+        let mut around = None;
+        for fence in before.iter().filter_map(|line| CodeFence::of(line)) {
+            let quotes_anew = quotes(&fence) && !fence.kind().is_empty();
+            around = match around {
+                Some(open) if fence.closes(&open) => None,
+                Some(open) if quotes(&open) || !quotes_anew => Some(open),
+                _ => Some(fence),
+            };
+        }
+        around.is_some_and(|open| quotes(&open))
+    }
+
     fn closes(&self, open: &CodeFence<'_>) -> bool {
         self.mark == open.mark
             && self.length >= open.length
@@ -190,6 +207,19 @@ mod tests {
                 "5f1e\n```markdown NONCE\n- [ ] a\n```\n",
                 "does not begin with",
             ),
+            // It is quoted.
+            (
+                "So:\n````text\n```markdown 5f1e\n- [ ] a\n```\n",
+                "does not end with",
+            ),
+            (
+                "`````\n```sh\nls\n```\n```markdown 5f1e\n- [ ] a\n```\n",
+                "does not end with",
+            ),
+            (
+                "```sh\nls\n````text\n```markdown 5f1e\n- [ ] a\n```\n",
+                "does not end with",
+            ),
         ];
         for (text, why) in rows {
             let error = final_block(text, &PLAN, Some("5f1e")).expect_err(text);
@@ -210,7 +240,14 @@ mod tests {
 
     #[test]
     fn what_is_not_closed_before_keeps_no_block_with_the_nonce_away() {
-        for before in ["```sh\nls\n", "~~~~\n", "```yaml\nverdict: reject\n"] {
+        for before in [
+            "```sh\nls\n",
+            "~~~~\n",
+            "~~~~ not closed\n",
+            "```yaml\nverdict: reject\n",
+            "````md\n```yaml 5f1e\na: 2\n```\n````\n",
+            "```sh\nls\n`````\n",
+        ] {
             let text = format!("{before}```yaml 5f1e\na: 1\n```\n");
             assert_eq!(
                 final_block(&text, &["yaml"], Some("5f1e")).as_deref(),

@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
         let end = markup::block_end(self.source, span.start, span.end);
         let name = markup::heading_text(self.text, span.clone());
         self.headed.retain(|(above, _)| *above < level);
-        let (around, headed) = (self.headed(), self.headed().by(name));
+        let (around, headed) = (self.headed(), self.headed().by(name, span.start));
         self.headed.push((level, headed));
         if let Some(what) = headed.boxes.filter(|_| headed.boxes != around.boxes) {
             self.no_items.push((span.start..end, what, 0));

@@ -1,0 +1,304 @@
+//! What the item's own lines below its title state: `**Blocked by**: x`, `depends_on: [x]`, `after = x`, or a name with a list below it.
+//! It does not know whether what they name is there.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr3};
+
+use super::below::Below;
+use super::phrase::{bare, words};
+use super::{Document, Item, ItemList};
+use crate::markup;
+use crate::metadata::Key;
+
+/// Most bytes of a name, without what is around it.
+const LONGEST: usize = 32;
+
+/// What may be around a name.
+const MARKS: [char; 8] = ['*', '_', '`', '~', '"', '\'', '#', ' '];
+
+/// Whoever writes one of these means an item.
+const ALWAYS: [&str; 4] = ["blocked by", "blockedby", "depends on", "dependson"];
+
+/// What a line says by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// What the item waits for: whatever is named, or only what is an item.
+    After { is_always: bool },
+    /// What waits for the item.
+    Before,
+    /// What the item is called.
+    Id,
+    /// Another key that guards the work.
+    Guard(Key),
+}
+
+/// A line, or a line with the list below it.
+pub(super) struct Stated<'t> {
+    pub says: Says,
+    pub name: Range<usize>,
+    /// What stands behind the name, or in the lines of its list.
+    pub values: Vec<&'t str>,
+    /// Nothing is between the name and what follows: `Depends on x`.
+    pub is_sentence: bool,
+    /// The name is spelt as no word of a sentence is: `done_when`.
+    pub is_spelt_as_key: bool,
+}
+
+/// The first line of one: ranges of the line.
+struct Head {
+    says: Says,
+    name: Range<usize>,
+    value: Range<usize>,
+    is_sentence: bool,
+}
+
+impl<'t> Document<'t> {
+    /// All that the lines of the item's own below its title state.
+    pub(super) fn stated_below(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
+        let start = markup::line_end(self.text, item.head.end, item.span.end);
+        let below = &self.text[start..item.span.end];
+        // To tell which lines are its own takes longer, and hardly an item states anything.
+        let may_state = match &self.items {
+            // What an item says holds all that is within it.
+            ItemList::Read(_) => {
+                let heads = self.heads.get_or_init(|| heads(self.text));
+                let first = heads.partition_point(|at| *at < start);
+                heads.get(first).is_some_and(|at| *at < item.span.end)
+            }
+            ItemList::Outlined { .. } => !heads(below).is_empty(),
+        };
+        if !may_state {
+            return Vec::new();
+        }
+        let (mut own, mut is_comment, mut above) = (Below::default(), false, "");
+        let (mut found, mut next, mut at) = (Vec::<Stated<'t>>::new(), Next::Other, start);
+        for line in below.split_inclusive('\n') {
+            let from = at;
+            at += line.len();
+            let is_hidden = is_comment;
+            is_comment = (is_comment || line.contains("<!--")) && !line.contains("-->");
+            let is_own = own.is_own(line);
+            let before = std::mem::replace(&mut above, if is_own { line.trim() } else { "" });
+            if !is_own || is_hidden {
+                continue;
+            }
+            let column = markup::columns(&line[..line.len() - line.trim_start().len()]);
+            let (text, bullet) = (without_comment(line), bullet(line));
+            let one = head(line).map(|head| head.stated(line, from));
+            let is_in_sentence = bullet.is_none() && goes_on(before, line);
+            let one = one.and_then(|one| {
+                if is_in_sentence {
+                    one.in_sentence()
+                } else {
+                    Some(one)
+                }
+            });
+            if let Some(one) = one {
+                next = match one.values[0] {
+                    "" => Next::List(column + usize::from(bullet.is_some())),
+                    _ => Next::Line,
+                };
+                found.push(one);
+                continue;
+            }
+            next = match (next, found.last_mut(), bullet) {
+                (Next::List(least), Some(last), Some(bullet)) if column >= least => {
+                    last.values.retain(|value| !value.is_empty());
+                    last.values.push(bare(&text[bullet..]));
+                    Next::List(least)
+                }
+                (Next::List(least), Some(last), None)
+                    if column >= least && !before.is_empty() && last.values.len() == 1 =>
+                {
+                    last.values = vec![bare(text)];
+                    Next::Lines
+                }
+                (Next::Lines, Some(last), None) if !before.is_empty() => {
+                    last.values.push(bare(text));
+                    Next::Lines
+                }
+                (Next::Line, Some(last), None) if is_open(before, line) => {
+                    last.values.push(bare(text));
+                    Next::Line
+                }
+                _ => Next::Other,
+            };
+        }
+        // A name that is all of its line is one only above a list.
+        found.retain(|one| !(one.is_sentence && one.values[0].is_empty()));
+        found
+    }
+}
+
+/// What the next line may go on with.
+#[derive(Clone, Copy)]
+enum Next {
+    /// The list of a name with nothing behind it, with how far in that is at least.
+    List(usize),
+    /// The names of a line.
+    Line,
+    /// The lines right below a name with nothing behind it.
+    Lines,
+    Other,
+}
+
+impl Head {
+    /// Of a line that begins at `from`.
+    fn stated(self, line: &str, from: usize) -> Stated<'_> {
+        Stated {
+            says: self.says,
+            is_spelt_as_key: is_spelt_as_key(&line[self.name.clone()]),
+            name: from + self.name.start..from + self.name.end,
+            values: vec![bare(&line[self.value])],
+            is_sentence: self.is_sentence,
+        }
+    }
+}
+
+impl Stated<'_> {
+    /// In the middle of a sentence its words say so only where they are spelt as a key, or name items.
+    fn in_sentence(mut self) -> Option<Self> {
+        match self.says {
+            _ if self.is_spelt_as_key => {}
+            Says::After { .. } => self.says = Says::After { is_always: false },
+            Says::Before => {}
+            Says::Id | Says::Guard(_) => return None,
+        }
+        Some(self)
+    }
+}
+
+/// `line` goes on with the sentence of the one before.
+fn goes_on(before: &str, line: &str) -> bool {
+    let name = before.split_once(':').map(|(name, _)| name);
+    let is_sentence = !before.is_empty()
+        && !before.ends_with(['.', '!', '?', ':'])
+        && name.is_none_or(|name| name.len() >= LONGEST);
+    is_sentence && line.trim_start().starts_with(char::is_lowercase)
+}
+
+/// The names of the line before go on in `line`.
+fn is_open(before: &str, line: &str) -> bool {
+    let before = without_comment(before).trim_end();
+    let is_link = |word: &str| matches!(word, "and" | "&" | "+");
+    let last = before.split_whitespace().next_back();
+    let first = line.split_whitespace().next();
+    before.ends_with([',', ';', '&', '+', '/', '|', '['])
+        || last.is_some_and(is_link)
+        || first.is_some_and(is_link)
+        || first.is_some_and(|first| first.starts_with([',', ']']))
+}
+
+fn without_comment(line: &str) -> &str {
+    memchr(b'<', line.as_bytes())
+        .and_then(|at| Some(&line[..at + line[at..].find("<!--")?]))
+        .unwrap_or(line)
+}
+
+/// Where the words of a list item begin.
+fn bullet(line: &str) -> Option<usize> {
+    let end = markup::bullet_end(line, 0)?;
+    line[end..].starts_with([' ', '\t']).then_some(end)
+}
+
+/// Where the lines of a text begin that state something.
+fn heads(text: &str) -> Vec<usize> {
+    let lines = text.split_inclusive('\n').scan(0, |at, line| {
+        *at += line.len();
+        Some((*at - line.len(), line))
+    });
+    lines
+        .filter(|(_, line)| head(line).is_some())
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// What a line states, if it begins so.
+fn head(line: &str) -> Option<Head> {
+    let bare = line.trim_start();
+    let bullet = bullet(bare).unwrap_or(0);
+    let begin = line.len() - bare[bullet..].trim_start().len();
+    // Long lines are mostly words, or blanks before a box.
+    let may_begin = |byte: &u8| byte.is_ascii_alphabetic() || b"*_`\"'~#".contains(byte);
+    line.as_bytes().get(begin).filter(|byte| may_begin(byte))?;
+    let line = without_comment(line).trim_end();
+    // With marks around it, too.
+    let words = line.get(begin..line.floor_char_boundary(begin + LONGEST + 8))?;
+    let signs = [b':', b'=', "：".as_bytes()[0]];
+    let sign = memchr3(signs[0], signs[1], signs[2], words.as_bytes()).and_then(|at| {
+        let sign = words[at..].chars().next()?;
+        matches!(sign, ':' | '=' | '：').then_some((at, sign.len_utf8()))
+    });
+    let named = |end: usize| {
+        let name = words[..end].trim_matches(MARKS);
+        let start = begin + words[..end].len() - words[..end].trim_start_matches(MARKS).len();
+        Some((says(&words[..end])?, start..start + name.len()))
+    };
+    if let Some((at, length)) = sign
+        && let Some((says, name)) = named(at)
+    {
+        let (value, is_sentence) = (begin + at + length..line.len(), false);
+        return Some(Head {
+            says,
+            name,
+            value,
+            is_sentence,
+        });
+    }
+    let first = words.trim_start_matches(MARKS).split(' ').next();
+    let first = first.unwrap_or("").trim_end_matches(MARKS);
+    if !(Key::may_begin_sentence(first) || is_spelt_as_key(first)) {
+        return None;
+    }
+    let ends = words.match_indices(' ').map(|(at, _)| at).take(4);
+    let whole = (begin + words.len() == line.len()).then_some(words.len());
+    let alone = |end: usize| {
+        let (says, name) = named(end)?;
+        let is_meant = match says {
+            Says::After { .. } => true,
+            Says::Before => end == words.len(),
+            Says::Id => false,
+            Says::Guard(_) => end == words.len() && is_spelt_as_key(&line[name.clone()]),
+        };
+        let (value, is_sentence) = (begin + end..line.len(), true);
+        is_meant.then_some(Head {
+            says,
+            name,
+            value,
+            is_sentence,
+        })
+    };
+    // `Depends on x` is more than `Depends`.
+    ends.chain(whole).filter_map(alone).last()
+}
+
+/// No word of a sentence is spelt so: `done_when`, `dependsOn`.
+fn is_spelt_as_key(name: &str) -> bool {
+    let mut pairs = name.bytes().zip(name.bytes().skip(1));
+    name.contains(['_', '-'])
+        || pairs.any(|(one, next)| one.is_ascii_lowercase() && next.is_ascii_uppercase())
+}
+
+/// What a name says, with marks of Markdown around it or without.
+fn says(name: &str) -> Option<Says> {
+    let name = name.trim();
+    let is_code = name.starts_with('`') || name.ends_with('`');
+    if is_code && name.matches('`').count() % 2 == 1 {
+        return None;
+    }
+    let name = name.trim_matches(MARKS);
+    let is_letter = |c: char| c.is_alphabetic() || matches!(c, ' ' | '-' | '_');
+    if name.is_empty() || name.len() > LONGEST || !name.chars().all(is_letter) {
+        return None;
+    }
+    let words = words(name).join(" ");
+    match Key::meant(name) {
+        _ if words == "id" => Some(Says::Id),
+        _ if ALWAYS.contains(&words.as_str()) => Some(Says::After { is_always: true }),
+        _ if Key::is_inverse(name) => Some(Says::Before),
+        Some(Key::After | Key::Needs) => Some(Says::After { is_always: false }),
+        Some(key) if key.is_guard() => Some(Says::Guard(key)),
+        _ => None,
+    }
+}

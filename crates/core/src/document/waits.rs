@@ -1,0 +1,214 @@
+//! What an item waits for, wherever that is said: in its keys, in lines of its own, and by what is to come before another.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use memchr::memmem;
+
+use super::phrase::says_nothing;
+use super::stated::{Says, Stated};
+use super::{Document, Item, ItemList, parse};
+use crate::markup;
+use crate::metadata::Key;
+use crate::task::{Status, TaskId};
+
+/// IDs, and other names.
+type Waits<'t> = (Vec<TaskId>, Vec<Cow<'t, str>>);
+
+/// What may be around a word.
+const MARKS: [char; 7] = ['*', '_', '`', '~', '"', '\'', ' '];
+
+impl<'t> Document<'t> {
+    /// What an item waits for by its keys, and where nobody has begun it by what is said elsewhere: IDs, and what items here are called or
+    /// should be.
+    pub(super) fn waits(&self, item: &Item<'t>) -> Waits<'t> {
+        let (called, ids): (Vec<_>, Vec<_>) = item
+            .after
+            .iter()
+            .cloned()
+            .partition(|id| self.is_called(id));
+        let mut waits: Waits<'t> = (ids, Vec::new());
+        for name in &item.after_names {
+            let named = self.read_names(&[name]);
+            if named.is_whole() {
+                self.wait_for(&mut waits, named.names);
+            } else {
+                waits.1.push(name.clone());
+            }
+        }
+        waits
+            .1
+            .extend(called.iter().map(|id| id.to_string().into()));
+        if !is_to_do(item) {
+            return waits;
+        }
+        for stated in self.stated_below(item) {
+            match stated.says {
+                Says::After { .. } => self.wait_for(&mut waits, self.needed(&stated)),
+                Says::Before => waits
+                    .1
+                    .extend(self.needing(&stated.values).1.map(Cow::Owned)),
+                Says::Id | Says::Guard(_) => {}
+            }
+        }
+        if let Some(value) = self.before_in_title(item) {
+            // What is no item waits for nothing.
+            waits.1.extend(self.needing(&[value]).1.map(Cow::Owned));
+        }
+        for (value, _, _) in self
+            .stated_above(item)
+            .iter()
+            .filter(|(.., key)| *key == Key::After)
+        {
+            let named = self.read_names(&[value]);
+            if named.is_meant {
+                self.wait_for(
+                    &mut waits,
+                    named.names.into_iter().chain(named.unknown).collect(),
+                );
+            }
+        }
+        let before = self.before(item);
+        self.wait_for(&mut waits, before);
+        let mut seen = BTreeSet::new();
+        waits.0.retain(|id| seen.insert(id.clone()));
+        waits
+    }
+
+    /// What such lines name, with what they name and nobody knows.
+    fn needed(&self, stated: &Stated<'_>) -> Vec<String> {
+        let values = stated.values.iter().copied();
+        let values: Vec<&str> = values.filter(|value| !self.is_nothing(value)).collect();
+        if values.is_empty() {
+            return Vec::new();
+        }
+        let named = self.read_names(&values);
+        let is_meant = if stated.is_sentence && stated.values.len() == 1 {
+            named.is_whole()
+        } else {
+            stated.says == Says::After { is_always: true } || named.is_meant
+        };
+        if !is_meant {
+            return Vec::new();
+        }
+        let unknown = named.unknown.or_else(|| {
+            // Whoever writes nothing there has forgotten it.
+            named.names.is_empty().then(String::new)
+        });
+        named.names.into_iter().chain(unknown).collect()
+    }
+
+    /// It says that nothing is waited for, and no item is called so.
+    fn is_nothing(&self, value: &str) -> bool {
+        says_nothing(value) && !self.read_names(&[value]).is_meant
+    }
+
+    fn wait_for(&self, waits: &mut Waits<'t>, names: Vec<String>) {
+        for name in names {
+            match name.parse() {
+                Ok(id) if !self.is_called(&id) => waits.0.push(id),
+                _ => waits.1.push(name.into()),
+            }
+        }
+    }
+
+    /// No item has this ID, and one is called so. What is its owner's own is told by the ID in it.
+    fn is_called(&self, id: &TaskId) -> bool {
+        let is_known = || self.called_so(id.as_str()).is_some();
+        self.may_be_name(id) && is_known() && self.own_mark(id.as_str()).is_none()
+    }
+
+    /// No item here has this ID, and one may be called so. To gather the names of a document that is not read takes long: not for what
+    /// stands in parentheses alone.
+    fn may_be_name(&self, id: &TaskId) -> bool {
+        let is_outside = |at| !self.text[markup::line_start(self.text, 0, at)..at].contains('(');
+        let mut places = memmem::find_iter(self.text.as_bytes(), id.as_str());
+        if matches!(self.items, ItemList::Read(_)) || self.names.get().is_some() {
+            return self.by_id_in(id.as_str()).is_none();
+        }
+        self.index_of(id).is_none() && (!self.searches.are_few() || places.any(is_outside))
+    }
+
+    /// The items that are to wait for one that says so, as indices; and what it names that is none.
+    fn needing(&self, values: &[&str]) -> (Vec<usize>, Option<String>) {
+        let named = self.read_names(values);
+        if !named.is_meant {
+            return (Vec::new(), None);
+        }
+        let (mut items, mut unknown) = (Vec::new(), named.unknown);
+        for name in named.names {
+            let by_id = || Some(vec![self.by_id_in(&name)?]);
+            match self.called_so(&name).map(<[usize]>::to_vec).or_else(by_id) {
+                Some(found) => items.extend(found),
+                None => unknown = unknown.or(Some(name)),
+            }
+        }
+        (items, unknown)
+    }
+
+    /// What says that it is to come before `item`: IDs and titles.
+    fn before(&self, item: &Item<'_>) -> Vec<String> {
+        let before = self.order.get_or_init(|| match &self.items {
+            _ if !may_say_before(self.text) => BTreeMap::new(),
+            ItemList::Read(items) => self.order_of(items),
+            ItemList::Outlined { .. } => {
+                let document = parse(self.text).0;
+                document.order_of(document.items())
+            }
+        });
+        if before.is_empty() {
+            return Vec::new();
+        }
+        let at = self.index_from(item.span.start);
+        before.get(&at).cloned().unwrap_or_default()
+    }
+
+    /// By the index of each item what says that it is to come before it.
+    fn order_of(&self, items: &[Item<'_>]) -> BTreeMap<usize, Vec<String>> {
+        let mut order: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for (index, item) in items.iter().enumerate() {
+            if !may_say_before(self.block(item)) {
+                continue;
+            }
+            let below = self.stated_below(item).into_iter();
+            let below = below.filter(|stated| stated.says == Says::Before);
+            let lists = below.map(|stated| stated.values);
+            for values in lists.chain(self.before_in_title(item).map(|value| vec![value])) {
+                for needing in self
+                    .needing(&values)
+                    .0
+                    .into_iter()
+                    .filter(|at| *at != index)
+                {
+                    order.entry(needing).or_default().push(self.called(item));
+                }
+            }
+        }
+        order
+    }
+}
+
+/// Where text may say what is to come before another: a cheap look, for hardly one does.
+pub(super) fn may_say_before(text: &str) -> bool {
+    let ends = ["efore", "locks", "locking", "recedes"];
+    let is_said = |word: &str, at: usize| {
+        let start = text[..at]
+            .trim_end_matches(char::is_alphabetic)
+            .trim_end_matches(MARKS);
+        let behind = text[at + word.len()..].trim_start_matches(MARKS);
+        start.ends_with(['(', '[', '{', ',', ';', '|', '（'])
+            || behind.starts_with([':', '=', '：'])
+            || behind.is_empty()
+            || behind.starts_with(['\n', '\r'])
+    };
+    ends.iter()
+        .any(|word| memmem::find_iter(text.as_bytes(), word).any(|at| is_said(word, at)))
+}
+
+/// Nobody has begun it, so that what it says may still hold it up.
+pub(super) fn is_to_do(item: &Item<'_>) -> bool {
+    matches!(
+        item.status,
+        Status::Draft | Status::Pending | Status::Waiting
+    )
+}
