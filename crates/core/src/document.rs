@@ -70,6 +70,8 @@ pub struct Document<'t> {
     names: OnceCell<AllNames>,
     /// Where lines begin that state something, likewise.
     heads: OnceCell<Vec<usize>>,
+    /// It may say so of something, likewise.
+    says_before: OnceCell<bool>,
     /// By the index of each item what says that it is to come before it, if somebody has asked.
     order: OnceCell<BTreeMap<usize, Vec<String>>>,
     /// The same of those that go by an ID, of a document whose items are read.

@@ -1,5 +1,7 @@
 //! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
 
+use std::sync::LazyLock;
+
 use crate::id::{BadId, TaskId};
 use crate::lane::LaneKind;
 use crate::near::{mistyped, slipped};
@@ -229,6 +231,22 @@ impl Key {
         let names = OF_PROGRAMS.iter().chain(&OF_PEOPLE).chain(&INVERSE);
         let known = [Key::After.as_str(), Key::Needs.as_str()];
         !word.is_empty() && names.chain(&known).any(|name| name.starts_with(&word))
+    }
+
+    /// A key that guards the work, or a word for what waits, or is waited for, may begin with this letter. A quick look: not in mistyped ones.
+    pub fn may_begin_with(letter: u8) -> bool {
+        static INITIALS: LazyLock<[bool; 256]> = LazyLock::new(|| {
+            let guards = Key::ALL.iter().filter(|key| key.is_guard());
+            let others = OF_PROGRAMS.iter().chain(&OF_PEOPLE).chain(&INVERSE);
+            let mut initials = [false; 256];
+            for name in guards.map(|key| key.as_str()).chain(others.copied()) {
+                let initial = name.as_bytes()[0];
+                initials[usize::from(initial)] = true;
+                initials[usize::from(initial.to_ascii_uppercase())] = true;
+            }
+            initials
+        });
+        INITIALS[usize::from(letter)]
     }
 
     /// `name` is what other programs call `after`.

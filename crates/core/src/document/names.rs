@@ -286,6 +286,9 @@ impl<'t> Document<'t> {
 
     /// What is to come before others by a bracket in the paragraph of its title.
     pub(super) fn before_in_title(&self, item: &Item<'_>) -> Option<&'t str> {
+        if !self.says_before() {
+            return None;
+        }
         let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
         let words = &self.text[item.title.start..end];
         if !may_say_before(words) {

@@ -39,7 +39,8 @@ impl Outline {
             read,
             all: OnceCell::new(),
         };
-        let (counted, own, sections, names, heads, order, ids, searches) = Default::default();
+        let (counted, own, sections, names, heads, says_before, order, ids, searches) =
+            Default::default();
         Document {
             text,
             body,
@@ -53,6 +54,7 @@ impl Outline {
             sections,
             names,
             heads,
+            says_before,
             order,
             ids,
             searches,

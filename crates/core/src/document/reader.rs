@@ -735,7 +735,8 @@ impl<'t, 's> Reader<'t, 's> {
             ..
         } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, names, heads, order, ids, searches) = Default::default();
+        let (unsettled, counted, names, heads, says_before, order, ids, searches) =
+            Default::default();
         let sections = sections(
             others.into_iter().map(|other| other.heading),
             &items,
@@ -754,6 +755,7 @@ impl<'t, 's> Reader<'t, 's> {
             sections,
             names,
             heads,
+            says_before,
             order,
             ids,
             searches,

@@ -17,6 +17,9 @@ const LONGEST: usize = 32;
 /// What may be around a name.
 const MARKS: [char; 8] = ['*', '_', '`', '~', '"', '\'', '#', ' '];
 
+/// What may be before a name.
+const MARKS_OF_LISTS: &[u8] = b" \t-+*_`~\"'#.)0123456789";
+
 /// Whoever writes one of these means an item.
 const ALWAYS: [&str; 4] = ["blocked by", "blockedby", "depends on", "dependson"];
 
@@ -216,6 +219,11 @@ fn heads(text: &str) -> Vec<usize> {
 
 /// What a line states, if it begins so.
 fn head(line: &str) -> Option<Head> {
+    let around = |byte: &u8| MARKS_OF_LISTS.contains(byte);
+    let first = line.bytes().find(|byte| !around(byte))?;
+    if !Key::may_begin_with(first) && !b"iI".contains(&first) {
+        return None;
+    }
     let bare = line.trim_start();
     let bullet = bullet(bare).unwrap_or(0);
     let begin = line.len() - bare[bullet..].trim_start().len();

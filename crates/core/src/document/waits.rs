@@ -146,10 +146,15 @@ impl<'t> Document<'t> {
         (items, unknown)
     }
 
+    /// Somewhere it may be said what is to come before another.
+    pub(super) fn says_before(&self) -> bool {
+        *self.says_before.get_or_init(|| may_say_before(self.text))
+    }
+
     /// What says that it is to come before `item`: IDs and titles.
     fn before(&self, item: &Item<'_>) -> Vec<String> {
         let before = self.order.get_or_init(|| match &self.items {
-            _ if !may_say_before(self.text) => BTreeMap::new(),
+            _ if !self.says_before() => BTreeMap::new(),
             ItemList::Read(items) => self.order_of(items),
             ItemList::Outlined { .. } => {
                 let document = parse(self.text).0;
