@@ -159,7 +159,7 @@ impl Agent<'_> {
             if is_dry {
                 return Ok(End::Enough);
             }
-            self.sleep(&bell, &wait)?;
+            self.sleep(&bell, &wait);
         }
     }
 
@@ -292,18 +292,17 @@ impl Agent<'_> {
     }
 
     /// Until the board changes, `wait` is over, or it is time to look in any case.
-    fn sleep(&self, bell: &Bell, wait: &Wait) -> Result<(), Error> {
+    fn sleep(&self, bell: &Bell, wait: &Wait) {
         tell_people(self.site);
         if wait.is_asleep {
             while !bell.wait(FOR_EVER) {}
-            return Ok(());
+            return;
         }
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
         self.commit(Occasion::Transition);
         let nap = wait.until.map_or(HEARTBEAT, left).min(HEARTBEAT);
         // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
         bell.wait(nap.max(Duration::from_millis(100)));
-        Ok(())
     }
 
     fn tell_claimed(&self, held: &Claimed) -> Result<(), Error> {
