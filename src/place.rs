@@ -8,7 +8,7 @@ use tavern_core::near::nearest;
 use tavern_core::problem::one_line;
 use tavern_git::{BOARD_BRANCH, GitError, Repository};
 use tavern_run::{ASK_GIT, Site, refuse_tracked};
-use tavern_store::{Board, Error, Queue, fault_of_name};
+use tavern_store::{Board, Error, Lost, Queue, fault_of_name};
 use tavern_sys::clock;
 use tavern_sys::files;
 use tavern_sys::interrupt::Interrupt;
@@ -63,9 +63,13 @@ impl Context {
         let Ok(place) = Board::place(folder) else {
             return Ok(found?);
         };
-        let is_lost = place.lost_queues().is_ok_and(|lost| !lost.is_empty());
+        let at = place.path("queues");
+        // A task file that somebody emptied is no queue of a board.
+        let is_its_own = |lost: &Lost| lost.queue.path.starts_with(&at);
+        let is_lost = place
+            .lost_queues()
+            .is_ok_and(|lost| lost.iter().any(is_its_own));
         if is_lost && run_sibling("init", folder, &place).is_ok() {
-            let at = place.path("queues");
             let text = format!("{} was gone; what it held was put back", at.display());
             self.out.note(text);
             return Ok(Board::find(folder)?);

@@ -126,7 +126,7 @@ impl Verb for Args {
         self.program.choose(&mut site);
         let mut queues = context.files(&site.board, &self.files)?;
         let unread = self.unread(&site.board, &mut queues)?;
-        let saved = Saved::of(&site.board, &queues);
+        let saved = Saved::of(&queues);
         tell_of_queues(context, &site.board.clone().settled()?);
         if queues.is_empty() {
             return Err(CliError::usage(
@@ -202,7 +202,7 @@ impl Verb for Args {
         let (is_well, mut cut) = self.work(context, &site, &queues, named, &crew)?;
         if context.is_dry {
             show_plan(context, &site, &queues, &crew)?;
-            let is_idle = is_misread && count_open(&site, &queues)? == 0;
+            let is_idle = (is_misread || is_put_back) && count_open(&site, &queues)? == 0;
             return Ok(match errors {
                 Some(_) => Exit::BoardHasErrors,
                 None if !unread.is_empty() => Exit::BoardHasErrors,

@@ -51,6 +51,9 @@ pub(super) struct Left {
     /// The agents can do nothing with it as it stands.
     #[serde(skip)]
     pub stays: bool,
+    /// It waits for other items alone.
+    #[serde(skip)]
+    pub is_behind: bool,
     /// What it needs of a person.
     #[serde(flatten)]
     pub need: Option<Need>,
@@ -229,15 +232,15 @@ impl Summary {
         Ok(())
     }
 
-    /// A person can go on with each item that is left, or with the children that it waits for.
+    /// A person can go on with each item that is left, or with others that it waits for.
     pub(super) fn waits_for_person(&self) -> bool {
         let has_need = |left: &Left| left.need.is_some();
-        let is_parked = |left: &Left| left.status == Status::Waiting;
+        let is_behind = |left: &Left| left.is_behind || left.status == Status::Waiting;
         self.left.iter().any(has_need)
             && self
                 .left
                 .iter()
-                .all(|left| has_need(left) || is_parked(left))
+                .all(|left| has_need(left) || is_behind(left))
     }
 
     /// There was nothing to do.
@@ -418,6 +421,11 @@ pub(super) fn summarise(
                 status,
                 stays: hindrance.is_some(),
                 broken: lacking.as_ref().is_some_and(Unready::is_broken),
+                is_behind: lacking.as_ref().is_some_and(|one| {
+                    one.lacks
+                        .iter()
+                        .all(|lack| matches!(lack, Lack::Dependencies(_)))
+                }),
                 capped: lacking
                     .as_ref()
                     .is_some_and(|one| matches!(one.foremost(), Lack::Capped { .. })),

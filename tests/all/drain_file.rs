@@ -1667,6 +1667,9 @@ fn boxes_that_are_open_again_are_named_and_never_silently_old() {
             .args(&["-c", save])
             .run()
             .succeeds();
+        drain(&scratch, &["TODO.md", "--dry-run"])
+            .ends(3)
+            .says("2 open items ended before, and stay so: ");
         let second = drain(&scratch, &["TODO.md"]).ends(3);
         let id = second
             .stderr
@@ -1719,4 +1722,38 @@ fn a_new_item_under_the_id_or_the_title_of_one_that_ended_is_named_also_beside_o
         ran.says("tavern release --reopen T-")
             .says("1 of 1 completed");
     }
+}
+
+#[test]
+fn a_list_made_anew_names_what_brings_back_an_item_that_failed() {
+    let list =
+        |script: &str| format!("- [ ] T-1: Fail (max_attempts: 1)\n  ```sh\n  {script}\n  ```\n");
+    let scratch = with_file(&list("false"));
+    drain(&scratch, &["TODO.md"]).ends(1);
+    scratch.write("TODO.md", list("echo 1 >one.txt"));
+    drain(&scratch, &["TODO.md"])
+        .ends(1)
+        .says("1 open item ended before, and stay so: T-1 Fail; to have one worked again: tavern release --revive T-1");
+    scratch
+        .run("tavern-release", &["--revive", "T-1"])
+        .succeeds();
+    drain(&scratch, &["TODO.md"]).ends(0);
+}
+
+#[test]
+fn a_list_that_is_emptied_makes_no_board() {
+    let scratch = with_file(&item("one"));
+    drain(&scratch, &["TODO.md"]).ends(0);
+    scratch.write("TODO.md", "");
+    drain(&scratch, &["TODO.md"]).ends(0).says_not("queues");
+    assert!(!scratch.work().join(".tavern/queues").exists());
+    assert!(!scratch.work().join(CONFIG).exists());
+}
+
+#[test]
+fn what_waits_behind_an_item_that_a_person_has_to_allow_waits_for_a_person() {
+    let scratch = with_file(
+        "- [ ] T-1: One (approve: start)\n  ```sh\n  echo 1 >one.txt\n  ```\n- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 >two.txt\n  ```\n",
+    );
+    drain(&scratch, &["TODO.md"]).ends(8);
 }
