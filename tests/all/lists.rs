@@ -100,6 +100,17 @@ fn a_script_that_is_empty_open_or_half_indented_stops_its_item_and_tells_of_the_
             &["B", "C"],
         ),
         (
+            "  ```sh\n  echo a\n  ```sh\n  echo b\n  ```\n",
+            "`sh` fence in line 4 holds the beginning of another",
+            &["B", "C"],
+        ),
+        // Its true end is the last line.
+        (
+            "  ```sh\n  echo a\n  ```\n  echo b\n  ```\n",
+            "unclosed fence in line 8",
+            &["B", "C"],
+        ),
+        (
             "```bash\necho a\n",
             "badly indented `bash` fence in line 4 hides 1 box",
             &["C"],

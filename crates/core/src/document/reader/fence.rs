@@ -12,6 +12,20 @@ fn has_open_box(line: &&str) -> bool {
     markup::bullet_end(line, 0).is_some_and(|end| line[end..].trim_start().starts_with("[ ]"))
 }
 
+/// The first line in the fence that was written to open another one.
+fn opening_within<'t>(text: &'t str, fence: &Fence) -> Option<&'t str> {
+    let marks = |line: &str| line.len() - line.trim_start_matches(&line[..1]).len();
+    let opening = &text[fence.opening.clone()];
+    let least = &opening[..marks(opening)];
+    let opens = |line: &&str| {
+        line.starts_with(least) && marks(line) < line.len() && !line[marks(line)..].contains('`')
+    };
+    text[fence.content.clone()]
+        .lines()
+        .map(str::trim)
+        .find(opens)
+}
+
 /// The line that closes the fence was written to close another one, which opens in it or is words of the last box in it.
 fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     let lines = || text[fence.content.clone()].lines();
@@ -19,16 +33,9 @@ fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     let may_have_box = text[fence.content.clone()].contains("[ ]");
     let last = may_have_box.then(|| lines().rfind(has_open_box)).flatten();
     let Some(last) = last else { return false };
-    let marks = |line: &str| line.len() - line.trim_start_matches(&line[..1]).len();
-    let least = marks(&text[fence.opening.clone()]);
-    let opens = |line: &str| {
-        let line = line.trim();
-        let is_fence = line.starts_with(&text[fence.opening.start..][..least]);
-        is_fence && marks(line) < line.len() && !line[marks(line)..].contains('`')
-    };
     let column = |line: &str| markup::columns(&line[..line.len() - line.trim_start().len()]);
     let closing = column(&text[fence.content.end..fence.lines.end]);
-    lines().any(opens) || closing > fence.column && closing > column(last) + 1
+    opening_within(text, fence).is_some() || closing > fence.column && closing > column(last) + 1
 }
 
 /// That the `fence` hides so many boxes makes it an error, of whatever item it is.
@@ -67,7 +74,9 @@ impl Reader<'_, '_> {
             name.clone(),
             "close it with a line of its own, indented as it is; one around another fence has more marks",
         );
-        if is_script && item.is_some() {
+        // Behind a script it may be the script's true end.
+        let is_behind_script = item.is_some_and(|item| self.items[item].shell.is_some());
+        if is_script && item.is_some() || is_behind_script && !fence.is_closed {
             problem.severity = Severity::Error;
         }
         tell_of_hidden(&mut problem, &name, hidden);
@@ -78,7 +87,7 @@ impl Reader<'_, '_> {
         self.problems.push(problem);
     }
 
-    /// Tells of the script of the item with this index where it is empty, or ends within a here-document.
+    /// Tells of the script of the item with this index where it is empty, or its end is another's: of a fence or a here-document in it.
     pub(super) fn tell_of_half(&mut self, fence: &Fence, info: &str, item: usize) {
         let script = &self.text[fence.content.clone()];
         let below = &self.text[fence.lines.end..self.items[item].span.end.max(fence.lines.end)];
@@ -87,6 +96,10 @@ impl Reader<'_, '_> {
         let (code, message, hint) = if script.trim().is_empty() {
             let hint = "write what is to be run between its lines, or remove them";
             ("empty-script", format!("empty {}", name()), hint.to_owned())
+        } else if let Some(line) = opening_within(self.text, fence) {
+            let message = format!("{} holds the beginning of another, `{line}`", name());
+            let hint = "close it before, or begin and end it with more marks";
+            ("torn-script", message, hint.to_owned())
         } else if let Some(word) = torn_document(script, below) {
             let marks = &self.text[fence.opening.start..][..3];
             let (message, mark) = (format!("{} ends within `<<{word}`", name()), &marks[..1]);

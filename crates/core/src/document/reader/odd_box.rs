@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Reader;
+use crate::document::headed::STEPS;
 use crate::document::own_state::is_mark;
 use crate::markup;
 use crate::problem::Problem;
@@ -62,11 +63,21 @@ impl Reader<'_, '_> {
                 )
             }
             ((_, 0), None) => {
-                let Some(head) = self.table else { return };
-                let message = "tables are not read, so none of its rows is an item".to_owned();
+                let of_task = |(_, what, _): &&(_, &str, _)| *what == STEPS;
+                let heading = self.no_items.iter().find(of_task);
+                let (at, message) = match (self.table, heading) {
+                    (Some(head), _) => {
+                        (head, "tables are not read, so none of its rows is an item")
+                    }
+                    (None, Some((heading, ..))) => (
+                        heading.start,
+                        "headings are not read, so no task under them is an item",
+                    ),
+                    (None, None) => return,
+                };
                 (
-                    head,
-                    message,
+                    at,
+                    message.to_owned(),
                     "write a list of `- [ ] ` and what is to be done",
                 )
             }
