@@ -319,6 +319,21 @@ const SEPARATE: &[(&str, &[(&str, &str)])] = &[
         &[("N-short", "y\ngone")],
     ),
     ("echo x >>N-dos", &[("N-dos", "a\nb\nx")]),
+    // Distinct lines that stand elsewhere by then, and what anybody may have written.
+    (
+        "sed -n 2p N-abc >>N-abc; sed -i 2d N-abc",
+        &[("N-abc", "a\nc\nd\ne\nb")],
+    ),
+    ("echo '{}' >N-json", &[("N-json", "{}")]),
+    (
+        "echo n >N-new; git add --all; git commit --quiet --message=All",
+        &[("N-new", "n"), ("vendor", "")],
+    ),
+    // What git ignored at first comes by no change of what it ignores.
+    (
+        "echo N >.gitignore",
+        &[(".env", ""), ("set-up.log", ""), ("cache", "")],
+    ),
 ];
 
 /// What is the agent's of these can't be told.
@@ -332,17 +347,17 @@ const MIXED: &[&str] = &[
     "echo mine >>made.txt",
     "git mv made.txt other.txt || mv made.txt other.txt",
     "git add --force cache/key; git commit --quiet --message=Cache",
-    "echo '!cache/' >>.gitignore",
+    "cp cache/key N-key",
+    "mv cache/key N-key",
+    "cat cache/key >N-key; git add N-key; git commit --quiet --message=Key; git rm --quiet N-key",
     "sed -i 's/set-up 2/mine/' N-list",
     "sort -r N-list >sorted; mv sorted N-list",
 ];
 
 #[test]
 fn beside_work_on_the_same_file_too_nothing_of_it_is_merged() {
-    let all = SEPARATE
-        .iter()
-        .map(|(script, _)| *script)
-        .chain(MIXED.iter().copied());
+    let separate = SEPARATE.iter().map(|(script, _)| *script);
+    let all = MIXED.iter().copied().chain(separate);
     let named = |(nth, text): (usize, &str)| text.replace("N-", &format!("{}-", nth + 1));
     let scripts: Vec<String> = all
         .enumerate()
@@ -351,11 +366,12 @@ fn beside_work_on_the_same_file_too_nothing_of_it_is_merged() {
     let setup = "for file in *-abc; do sed -i 's/[bc]$/&_/' $file; done; \
                  for file in *-list; do printf 'set-up 1\\nset-up 2\\n' >>$file; done; \
                  for file in *-open; do printf '\\nset-up\\n' >>$file; done; \
-                 for file in *-short; do sed -i /gone/d $file; done; echo set-up >made.txt";
+                 for file in *-short; do sed -i /gone/d $file; done; echo set-up >made.txt; \
+                 echo '{}' >local.json; echo set-up >set-up.log; git init -q vendor; git -C vendor -c user.name=V -c user.email=v@example.org commit -q --allow-empty -m V";
     let config = serde_json::json!({"copy": [".env", "cache"], "setup": setup});
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     let scratch = board(&scripts, &format!("worktree: {config}\n"));
-    scratch.write(".gitignore", "cache/\n");
+    scratch.write(".gitignore", "cache/\n*.log\n");
     for nth in 1..=scripts.len() {
         for (name, text) in [
             ("abc", "a\nb\nc\nd\ne\n"),
@@ -373,7 +389,7 @@ fn beside_work_on_the_same_file_too_nothing_of_it_is_merged() {
     scratch.write(".env", "SECRET=hunter2\nMORE=set-up\n");
     scratch.write("cache/key", "SECRET=hunter3\n");
     work(&scratch);
-    for (nth, (script, files)) in SEPARATE.iter().enumerate() {
+    for (nth, (script, files)) in (MIXED.len()..).zip(SEPARATE) {
         let item = scratch.item(&format!("T-{}", nth + 1));
         assert_eq!(item["status"], "completed", "{script}: {item}");
         for (path, text) in *files {
@@ -388,11 +404,11 @@ fn beside_work_on_the_same_file_too_nothing_of_it_is_merged() {
         }
     }
     for (nth, script) in MIXED.iter().enumerate() {
-        let item = scratch.item(&format!("T-{}", SEPARATE.len() + nth + 1));
+        let item = scratch.item(&format!("T-{}", nth + 1));
         assert_eq!(item["status"], "dead", "{script}: {item}");
         let reason = item["reason"].as_str().unwrap_or_default();
         assert!(
-            reason.contains("before its agent began"),
+            reason.contains("before its agent began") && reason.contains("have git ignore it"),
             "{script}: {item}"
         );
     }

@@ -19,19 +19,16 @@ use git2::{Commit, Delta, DiffFindOptions, ErrorCode, FileMode, ObjectType, Oid,
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::branch::oid;
-use super::history::paths;
-use super::program::THOROUGH;
+use super::history::{path_of, paths};
+use super::program::{THOROUGH, pathspec};
 use super::repository::Checkout;
 use super::salvage::Index;
-use super::separate::separated;
+use super::separate::{Compared, separated};
 use super::worktree::Furnished;
 use super::{CommitId, GitError, Repository};
 
 /// Where baselines are, below it the names of their worktrees.
 const BASELINES: &str = "refs/tavern/baseline/";
-
-/// Longest text of which places are compared, in bytes: of a longer one the whole counts.
-const MOST_OF_TEXT: usize = 4 << 20;
 
 /// What the commit says.
 const WORDS: &str = "tavern: what the worktree held before";
@@ -39,8 +36,24 @@ const WORDS: &str = "tavern: what the worktree held before";
 /// So begins a line of it that names a submodule which had changes.
 const DIRTY: &str = "submodule ";
 
-/// So begins a line of it that names what was copied there.
+/// So begins a line of it that names what was copied there, and one with the object that a copied file would be.
 const COPIED: &str = "copy ";
+const COPIED_BLOB: &str = "blob ";
+
+/// So begins a line of it that names what git ignored, and a repository of its own.
+const IGNORED: &str = "ignored ";
+const NESTED: &str = "nested ";
+
+/// A line of it: git may store files otherwise than they are checked out.
+const CONVERTS: &str = "converts";
+
+/// Most copied files that are known again elsewhere, and their longest. So long a text, beside the first, everybody may have written.
+const MOST_COPIES: usize = 2_000;
+const LONGEST_COPY: u64 = 4 << 20;
+const ANYBODYS: u64 = 8;
+
+/// Most ignored paths that are remembered.
+const MOST_IGNORED: usize = 500;
 
 /// A worktree's baseline, to be compared with.
 pub(super) struct Baseline<'r> {
@@ -75,10 +88,11 @@ impl Repository {
         let checkout = self.checkout(path)?;
         let reference = reference(path);
         let before = self.tip(&reference)?;
-        let may_differ = *furnished != Furnished::default() || self.converts_files(&checkout);
+        let converts = self.converts_files(&checkout);
+        let may_differ = *furnished != Furnished::default() || converts;
         let _held = may_differ.then(|| self.hold_clean_up()).transpose()?;
         let commit = if may_differ {
-            self.held_beyond_head(&checkout, &furnished.copied)?
+            self.held_beyond_head(&checkout, &furnished.copied, converts)?
         } else {
             None
         };
@@ -234,33 +248,81 @@ impl Repository {
             .map(drop)
     }
 
-    /// A commit on top of `HEAD` of all that is there and not ignored; `None` if `HEAD` has it, and nothing was `copied`.
+    /// A commit on top of `HEAD` of all that is there and not ignored; `None` if `HEAD` has it, and there is nothing else.
     fn held_beyond_head(
         &self,
         checkout: &Checkout,
         copied: &[PathBuf],
+        converts: bool,
     ) -> Result<Option<CommitId>, GitError> {
         let Some(head) = self.head_in(&checkout.git_dir)?.commit() else {
             return Ok(None);
         };
         let changes = self.refreshed_status(checkout)?;
-        if changes.is_clean() && copied.is_empty() {
-            return Ok(None);
-        }
+        let ignored = self.ignored_in(checkout)?;
         let head = self.find_commit(&head)?;
-        let tree = self.tree_of_work(checkout, &changes.nested)?;
-        if tree.id() == head.tree_id() && changes.submodules.is_empty() && copied.is_empty() {
+        let is_same = changes.is_clean() || {
+            let tree = self.tree_of_work(checkout, &changes.nested)?;
+            tree.id() == head.tree_id()
+        };
+        let besides = [&changes.submodules, &changes.nested, &ignored, copied];
+        if is_same && besides.iter().all(|paths| paths.is_empty()) {
             return Ok(None);
         }
-        let lines = |word: &str, paths: &[PathBuf]| -> String {
-            let lines = paths
-                .iter()
-                .map(|path| format!("{word}{}\n", path.display()));
-            lines.collect()
-        };
-        let (dirty, copied) = (lines(DIRTY, &changes.submodules), lines(COPIED, copied));
-        let message = format!("{WORDS}\n\n{dirty}{copied}");
+        let mut message = format!("{WORDS}\n\n");
+        for (word, paths) in [DIRTY, NESTED, IGNORED, COPIED].into_iter().zip(besides) {
+            for path in paths {
+                message += &format!("{word}{}\n", path.display());
+            }
+        }
+        for blob in copies(&checkout.root, copied) {
+            message += &format!("{COPIED_BLOB}{blob}\n");
+        }
+        if converts {
+            message += CONVERTS;
+        }
+        let tree = self.tree_of_work(checkout, &changes.nested)?;
         self.write_commit(&tree, &[&head], &message).map(Some)
+    }
+
+    /// Files and folders that git ignores.
+    fn ignored_in(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
+        let listing = [
+            "ls-files",
+            "--others",
+            "--ignored",
+            "--exclude-standard",
+            "--directory",
+            "-z",
+        ];
+        let listed = self.call(checkout).args(listing).limit(THOROUGH).read()?;
+        let mut ignored = names(&listed);
+        ignored.truncate(MOST_IGNORED);
+        Ok(ignored)
+    }
+
+    /// What git ignored in the worktree before its agent began and does not any more, though nobody has added it.
+    pub(super) fn shown_since(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
+        let Some(baseline) = self.baseline(&checkout.root)? else {
+            return Ok(Vec::new());
+        };
+        let mut ignored: Vec<PathBuf> = baseline.listed(IGNORED).collect();
+        let listed = |ignored: &[PathBuf], which: &[&str]| {
+            let paths = ignored.iter().map(|path| pathspec("top,literal", path));
+            let listing = self.call(checkout).args(["ls-files", "-z"]).args(which);
+            let found = listing.arg("--").args(paths).limit(THOROUGH).read()?;
+            Ok::<_, GitError>(names(&found))
+        };
+        let is_in = |found: &[PathBuf], path: &Path| found.iter().any(|one| one.starts_with(path));
+        if !ignored.is_empty() {
+            let shown = listed(&ignored, &["--others", "--exclude-standard"])?;
+            ignored.retain(|path| is_in(&shown, path));
+        }
+        if !ignored.is_empty() {
+            let added = listed(&ignored, &[])?;
+            ignored.retain(|path| !is_in(&added, path));
+        }
+        Ok(ignored)
     }
 
     /// What a commit of all that is there would have, without `nested` repositories. Neither index nor references change.
@@ -273,8 +335,33 @@ impl Repository {
     }
 }
 
+/// The paths of a list of files and folders.
+fn names(listed: &[u8]) -> Vec<PathBuf> {
+    let names = listed
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
+    names
+        .map(|name| path_of(name.strip_suffix(b"/").unwrap_or(name)))
+        .collect()
+}
+
+/// The objects that copied files would be.
+fn copies(root: &Path, copied: &[PathBuf]) -> Vec<Oid> {
+    let files = copied
+        .iter()
+        .flat_map(|path| walkdir::WalkDir::new(root.join(path)));
+    let files = files.filter_map(Result::ok).filter(|entry| {
+        let length = entry.metadata().map_or(0, |found| found.len());
+        entry.file_type().is_file() && (ANYBODYS + 1..=LONGEST_COPY).contains(&length)
+    });
+    let blob = |entry: walkdir::DirEntry| Oid::hash_file(ObjectType::Blob, entry.path()).ok();
+    files.take(MOST_COPIES).filter_map(blob).collect()
+}
+
 /// [`GitError::Mixed`], if there are any.
-pub(super) fn refuse_mixed(paths: Vec<PathBuf>) -> Result<(), GitError> {
+pub(super) fn refuse_mixed(mut paths: Vec<PathBuf>) -> Result<(), GitError> {
+    paths.sort();
+    paths.dedup();
     if paths.is_empty() {
         Ok(())
     } else {
@@ -343,15 +430,34 @@ impl Baseline<'_> {
             };
             put(path.clone(), now, own, theirs);
         }
-        for (from, path) in self.moved(tree, others)? {
-            let [before, held] = [&self.before, &self.held].map(|tree| entry(tree, &from));
-            let (before, held, now) = (before?, held?, entry(tree, &path)?);
+        let moved = self.moved(tree, others)?;
+        for (from, path) in &moved {
+            let [before, held] = [&self.before, &self.held].map(|tree| entry(tree, from));
+            let (before, held, now) = (before?, held?, entry(tree, path)?);
             let own = self.agents(before, held, now, before)?;
-            put(path, now, own, None);
+            put(path.clone(), now, own, None);
+        }
+        for path in self.listed(NESTED) {
+            let at = |tree: &Tree<'_>| entry(tree, &path);
+            let is_link = |found: &Entry| matches!(found, Some((_, FileMode::Commit)));
+            let now = at(tree)?;
+            if is_link(&now) && at(others)?.is_none() {
+                put(path.clone(), now, Some(None), None);
+            }
         }
         for path in self.listed(COPIED) {
             let is_in = |tree: &Tree<'_>| tree.get_path(&path).is_ok();
-            if is_in(tree) && ![&self.before, &self.held, others].into_iter().any(is_in) {
+            let is_done = || {
+                let mut done = moved
+                    .iter()
+                    .map(|(_, at)| at.clone())
+                    .chain(self.listed(NESTED));
+                done.any(|done| done.starts_with(&path))
+            };
+            if is_in(tree)
+                && !is_done()
+                && ![&self.before, &self.held, others].into_iter().any(is_in)
+            {
                 let now = tree.get_path(&path)?;
                 put(
                     path.clone(),
@@ -363,6 +469,12 @@ impl Baseline<'_> {
         }
         let own = self.replaced(tree, &changed)?;
         Ok(Parted { own, mixed })
+    }
+
+    fn is_of_it(&self, path: &Path) -> bool {
+        self.paths
+            .binary_search_by(|known| known.as_path().cmp(path))
+            .is_ok()
     }
 
     /// Where files stand by now that were there before, and at no such path in a commit: each with its path of then.
@@ -380,6 +492,11 @@ impl Baseline<'_> {
             known.extend(entry(&self.before, path)?.map(|(id, _)| id));
         }
         places.retain(|id, _| !known.contains(id));
+        let copied: HashSet<String> = self
+            .message
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix(COPIED_BLOB)?.to_owned()))
+            .collect();
         let git = &self.repository.git;
         let mut diff = git.diff_tree_to_tree(Some(&self.held), Some(tree), None)?;
         if is_one_gone {
@@ -390,18 +507,19 @@ impl Baseline<'_> {
             let (old, new) = (delta.old_file(), delta.new_file());
             let Some(path) = new.path() else { continue };
             let from = match delta.status() {
-                Delta::Added => places.get(&new.id()).copied(),
-                Delta::Renamed => self.paths.iter().find(|path| old.path() == Some(path)),
+                Delta::Added => places.get(&new.id()).map(|from| from.as_path()),
+                Delta::Renamed => old.path().filter(|path| self.is_of_it(path)),
                 _ => None,
             };
-            // Nothing is what everybody may have made.
-            let is_empty = || git.find_blob(new.id()).is_ok_and(|blob| blob.size() == 0);
+            let is_copy = || !copied.is_empty() && copied.contains(&new.id().to_string());
+            let from = from.or_else(|| is_copy().then_some(path));
+            let length = || git.find_blob(new.id()).map_or(0, |blob| blob.size() as u64);
             if let Some(from) = from
-                && !self.paths.iter().any(|known| known == path)
+                && !self.is_of_it(path)
                 && entry(others, path)? != entry(tree, path)?
-                && !is_empty()
+                && length() > entry(tree, from)?.map_or(0, |_| ANYBODYS)
             {
-                moved.push((from.clone(), path.to_owned()));
+                moved.push((from.to_owned(), path.to_owned()));
             }
         }
         Ok(moved)
@@ -457,12 +575,16 @@ impl Baseline<'_> {
             return Ok(Some(now));
         };
         let all = [before, held, text, theirs].map(git2::Blob::content);
-        let is_text = |text: &&[u8]| text.len() <= MOST_OF_TEXT && !text.contains(&0);
-        if !all.iter().all(is_text) {
+        if all.iter().any(|text| text.contains(&0)) {
             return Ok(Some(now));
         }
         let others = Some(all[3]).filter(|text| *text != all[0]);
-        let own = separated(all[0], all[1], all[2], others);
+        let compared = if self.listed(CONVERTS).next().is_some() {
+            Compared::ButItsEnd
+        } else {
+            Compared::All
+        };
+        let own = separated(all[0], all[1], all[2], others, compared)?;
         own.map(|own| Ok(Some((git.blob(&own)?, mode)))).transpose()
     }
 

@@ -142,7 +142,7 @@ impl Repository {
         call.limit(THOROUGH).read().map(drop)
     }
 
-    /// The paths of repositories inside that a commit does not take: the `nested` ones; and submodules where agents have had cells, since
+    /// The paths inside that a commit does not take: what git ignored there at first, and repositories, the `nested` ones; and submodules where agents have had cells, since
     /// what git would do for their state is up to settings that are found there.
     pub(super) fn not_staged(
         &self,
@@ -154,6 +154,7 @@ impl Repository {
             let listing = ["ls-files", "--stage", "-z"];
             paths.extend(gitlinks(&self.call(checkout).args(listing).read()?));
         }
+        paths.extend(self.shown_since(checkout)?);
         paths.retain(|path| !checkout.is_behind_link(path));
         Ok(paths)
     }

@@ -105,7 +105,7 @@ pub enum GitError {
         paths: Vec<PathBuf>,
     },
     #[error(
-        "{} stood there before its agent began (`worktree.copy`, `worktree.setup`) and was changed or moved: which part is its work can't be told",
+        "{} stood there before its agent began (`worktree.copy`, `worktree.setup`) and was changed, moved, copied or added: which part is its work can't be told",
         list(paths)
     )]
     Mixed { paths: Vec<PathBuf> },

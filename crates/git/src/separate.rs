@@ -1,9 +1,17 @@
-//! Of a text that one changed before another did: the part of the second. Line by line; how a line ends is no part of it.
+//! Of a text that one changed before another did: the part of the second, line by line.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use git2::{DiffOptions, Patch};
+
+/// What of a line is compared. Its newline never is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    All,
+    /// All but a carriage return at its end: git may store it otherwise than it is checked out.
+    ButItsEnd,
+}
 
 /// `now` without what `held` has otherwise than `before`, but where `others` have that too. A line that both have changed stays as it is.
 /// `None` if it can't be told: of a piece that was put there as a whole only a part is left, or it was moved; or nothing is left
@@ -13,28 +21,49 @@ pub(super) fn separated(
     held: &[u8],
     now: &[u8],
     others: Option<&[u8]>,
-) -> Option<Vec<u8>> {
-    let [before, held, now] = [before, held, now].map(lines);
-    let others = others.map(lines);
-    let place = Places::of(&held, &now);
-    let theirs = others.as_ref().map(|others| Places::of(&held, others));
-    let known: HashSet<&[u8]> = before.iter().map(|line| content(line)).collect();
-    let mut is_out = vec![false; now.len()];
+    compared: Compared,
+) -> Result<Option<Vec<u8>>, git2::Error> {
+    let text = |text| Lines::of(text, compared);
+    let (before, held, now) = (text(before), text(held), text(now));
+    let place = Places::of(&held, &now)?;
+    let theirs = others
+        .map(|others| Places::of(&held, &text(others)))
+        .transpose()?;
+    let known: HashSet<&[u8]> = (0..before.count()).map(|nth| before.content(nth)).collect();
+    let mut is_out = vec![false; now.count()];
     let mut back = Vec::new();
-    for (old, new) in pieces(&before, &held) {
+    for (old, new) in pieces(&before, &held)? {
         if theirs.as_ref().is_some_and(|theirs| theirs.has_all(&new)) {
             continue;
         }
         let found: Vec<usize> = new.clone().filter_map(|nth| place.now[nth]).collect();
+        // One that says nothing, or that others have too, may be anybody's.
+        let is_own =
+            |line: &[u8]| line.iter().any(u8::is_ascii_alphanumeric) && !known.contains(line);
+        let moved = |nth: usize| {
+            place
+                .new
+                .get(held.content(nth))
+                .filter(|_| is_own(held.content(nth)))
+        };
         if new.is_empty() {
-            back.push((place.beside(new.start)?, old));
+            let Some(at) = place.beside(new.start) else {
+                return Ok(None);
+            };
+            back.push((at, old));
         } else if found.len() == new.len() {
             found.iter().for_each(|nth| is_out[*nth] = true);
             back.push((found[0], old));
-        } else if !found.is_empty() || new.clone().any(|nth| place.is_moved(held[nth], &known)) {
-            return None;
+        } else if !found.is_empty() {
+            return Ok(None);
+        } else if let (1, Some(Some(at))) = (new.len(), moved(new.start)) {
+            is_out[*at] = true;
+            back.push((*at, old));
+        } else if new.clone().any(|nth| moved(nth).is_some()) {
+            return Ok(None);
         }
     }
+    back.sort_by_key(|(at, _)| *at);
     let mut own: Vec<u8> = Vec::new();
     let mut push = |line: &[u8]| {
         if own.last().is_some_and(|last| *last != b'\n') {
@@ -43,75 +72,135 @@ pub(super) fn separated(
         own.extend(line);
     };
     let mut back = back.into_iter().peekable();
-    for nth in 0..=now.len() {
+    for nth in 0..=now.count() {
         while let Some((_, old)) = back.next_if(|(at, _)| *at <= nth) {
-            before[old].iter().for_each(|line| push(line));
+            old.for_each(|line| push(before.line(line)));
         }
-        if nth < now.len() && !is_out[nth] {
-            push(now[nth]);
+        if nth < now.count() && !is_out[nth] {
+            push(now.line(nth));
         }
     }
-    Some(own)
+    Ok(Some(own))
 }
 
-fn lines(text: &[u8]) -> Vec<&[u8]> {
-    text.split_inclusive(|byte| *byte == b'\n').collect()
+/// A text and where its lines begin, and the same as it is compared.
+struct Lines<'t> {
+    text: &'t [u8],
+    starts: Vec<usize>,
+    compared: Vec<u8>,
+    contents: Vec<Range<usize>>,
 }
 
-/// A line without its end.
-fn content(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-fn compared(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
-    let [old, new] =
-        [old, new].map(|text| text.iter().map(|line| content(line)).collect::<Vec<_>>());
-    capture_diff_slices(Algorithm::Histogram, &old, &new)
-}
-
-/// What was changed from the one to the other: lines that were replaced by as many are a piece each.
-fn pieces(old: &[&[u8]], new: &[&[u8]]) -> Vec<(Range<usize>, Range<usize>)> {
-    let mut pieces = Vec::new();
-    for op in compared(old, new) {
-        let (old, new) = (op.old_range(), op.new_range());
-        match op {
-            DiffOp::Equal { .. } => {}
-            DiffOp::Replace { .. } if old.len() == new.len() => {
-                pieces.extend(old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)));
+impl<'t> Lines<'t> {
+    fn of(text: &'t [u8], compared: Compared) -> Lines<'t> {
+        let mut lines = Lines {
+            text,
+            starts: vec![0],
+            compared: Vec::with_capacity(text.len() + 1),
+            contents: Vec::new(),
+        };
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            lines.starts.push(lines.starts[lines.count()] + line.len());
+            let mut line = line.strip_suffix(b"\n").unwrap_or(line);
+            if compared == Compared::ButItsEnd {
+                line = line.strip_suffix(b"\r").unwrap_or(line);
             }
-            _ => pieces.push((old, new)),
+            let start = lines.compared.len();
+            lines.compared.extend(line);
+            lines.contents.push(start..lines.compared.len());
+            lines.compared.push(b'\n');
+        }
+        lines
+    }
+
+    fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn line(&self, nth: usize) -> &'t [u8] {
+        &self.text[self.starts[nth]..self.starts[nth + 1]]
+    }
+
+    fn content(&self, nth: usize) -> &[u8] {
+        &self.compared[self.contents[nth].clone()]
+    }
+}
+
+/// What was changed from the one to the other, as ranges of lines.
+fn changes(
+    old: &Lines<'_>,
+    new: &Lines<'_>,
+) -> Result<Vec<(Range<usize>, Range<usize>)>, git2::Error> {
+    let mut options = DiffOptions::new();
+    options
+        .context_lines(0)
+        .interhunk_lines(0)
+        .force_text(true)
+        .patience(true);
+    let patch = Patch::from_buffers(&old.compared, None, &new.compared, None, Some(&mut options))?;
+    let mut changes = Vec::new();
+    for nth in 0..patch.num_hunks() {
+        let (hunk, _) = patch.hunk(nth)?;
+        // Of no line the number is that of the one above.
+        let range = |start: u32, count: u32| {
+            let start = if count == 0 { start } else { start - 1 } as usize;
+            start..start + count as usize
+        };
+        changes.push((
+            range(hunk.old_start(), hunk.old_lines()),
+            range(hunk.new_start(), hunk.new_lines()),
+        ));
+    }
+    Ok(changes)
+}
+
+/// The same, where lines that were replaced by as many are a piece each.
+fn pieces(
+    old: &Lines<'_>,
+    new: &Lines<'_>,
+) -> Result<Vec<(Range<usize>, Range<usize>)>, git2::Error> {
+    let mut pieces = Vec::new();
+    for (old, new) in changes(old, new)? {
+        if old.len() == new.len() {
+            pieces.extend(old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)));
+        } else {
+            pieces.push((old, new));
         }
     }
-    pieces
+    Ok(pieces)
 }
 
 /// Where the lines of one text stand in another.
-struct Places<'t> {
+struct Places {
     now: Vec<Option<usize>>,
-    /// The lines of the other that have no place in the first.
-    new: HashSet<&'t [u8]>,
+    /// The lines of the other that have no place in the first: where each is, if it is there once.
+    new: HashMap<Vec<u8>, Option<usize>>,
     end: usize,
 }
 
-impl<'t> Places<'t> {
-    fn of(text: &[&[u8]], other: &[&'t [u8]]) -> Places<'t> {
-        let mut now = vec![None; text.len()];
-        let mut new = HashSet::new();
-        for op in compared(text, other) {
-            if let DiffOp::Equal {
-                old_index,
-                new_index,
-                len,
-            } = op
-            {
-                (0..len).for_each(|nth| now[old_index + nth] = Some(new_index + nth));
-            } else {
-                new.extend(other[op.new_range()].iter().map(|line| content(line)));
+impl Places {
+    fn of(text: &Lines<'_>, other: &Lines<'_>) -> Result<Places, git2::Error> {
+        let mut now = vec![None; text.count()];
+        let mut new = HashMap::new();
+        let (mut at, mut there) = (0, 0);
+        for (old, other_lines) in changes(text, other)? {
+            while at < old.start {
+                (now[at], at, there) = (Some(there), at + 1, there + 1);
             }
+            for nth in other_lines.clone() {
+                let is_known = new.contains_key(other.content(nth));
+                new.insert(other.content(nth).to_vec(), Some(nth).filter(|_| !is_known));
+            }
+            (at, there) = (old.end, other_lines.end);
         }
-        let end = other.len();
-        Places { now, new, end }
+        while at < text.count() {
+            (now[at], at, there) = (Some(there), at + 1, there + 1);
+        }
+        Ok(Places {
+            now,
+            new,
+            end: other.count(),
+        })
     }
 
     /// The lines stand there in one piece; of none, what they stood between stands together.
@@ -144,14 +233,6 @@ impl<'t> Places<'t> {
 
     fn before(&self, line: usize) -> Option<usize> {
         self.now.get(line).copied().unwrap_or(Some(self.end))
-    }
-
-    /// The line has no place, and stands elsewhere; one that says nothing, or that others have too, may be anybody's.
-    fn is_moved(&self, line: &[u8], known: &HashSet<&[u8]>) -> bool {
-        let line = content(line);
-        line.iter().any(u8::is_ascii_alphanumeric)
-            && !known.contains(line)
-            && self.new.contains(line)
     }
 }
 
@@ -213,9 +294,16 @@ mod tests {
             ("a\n", "a\n1\n2\n3\n", "a\n1\n2\nx\n3\n", Some("a\nx\n")),
             ("a\n", "a\n1\n2\n3\n", "a\nx\n", Some("a\nx\n")),
             ("b\nd\n", "b\nd\nset\na\n", "a\nb\nd\nset\n", None),
-            ("b\nd\n", "b\nd\nset\n", "set\nb\nd\n", None),
+            ("b\nd\n", "b\nd\nset\n", "set\nb\nd\n", Some("b\nd\n")),
         ] {
-            let found = separated(before.as_bytes(), held.as_bytes(), now.as_bytes(), None);
+            let found = separated(
+                before.as_bytes(),
+                held.as_bytes(),
+                now.as_bytes(),
+                None,
+                Compared::ButItsEnd,
+            )
+            .expect("texts can be compared");
             assert_eq!(
                 found.as_deref().map(String::from_utf8_lossy).as_deref(),
                 own,
@@ -225,12 +313,31 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_line_is_part_of_it_where_git_leaves_it_alone() {
+        let (before, held, now) = (b"a\r\nb\r\n", b"a\nb\n", b"a\nb\nx\n");
+        for (compared, own) in [
+            (Compared::All, &b"a\r\nb\r\nx\n"[..]),
+            (Compared::ButItsEnd, now),
+        ] {
+            let found = separated(before, held, now, None, compared);
+            assert_eq!(found.expect("texts can be compared").as_deref(), Some(own));
+        }
+    }
+
+    #[test]
     fn what_others_have_by_now_stays() {
         for (others, now, own) in [
             ("a\nset\n", "a\nset\nx\n", "a\nset\nx\n"),
             ("b\na\n", "b\na\nset\nx\n", "b\na\nx\n"),
         ] {
-            let found = separated(b"a\n", b"a\nset\n", now.as_bytes(), Some(others.as_bytes()));
+            let found = separated(
+                b"a\n",
+                b"a\nset\n",
+                now.as_bytes(),
+                Some(others.as_bytes()),
+                Compared::All,
+            )
+            .expect("texts can be compared");
             assert_eq!(found.as_deref(), Some(own.as_bytes()), "{others:?}");
         }
     }

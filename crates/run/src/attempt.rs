@@ -60,7 +60,11 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
                 | GitError::Conflicted { .. }
                 | GitError::Mixed { .. }
                 | GitError::Unfinished { .. }),
-            ) => RunResult::failed(mess.to_string()),
+            ) => {
+                let hint =
+                    matches!(mess, GitError::Mixed { .. }).then(|| format!("; {}", mess.hint()));
+                RunResult::failed(format!("{mess}{}", hint.unwrap_or_default()))
+            }
             error => broken_off(site, error),
         };
         write_down(site, held, &result);
