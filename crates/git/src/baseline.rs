@@ -9,17 +9,19 @@
     reason = "git owns the worktrees, and waits for other processes of git"
 )]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use git2::build::TreeUpdateBuilder;
-use git2::{Commit, Delta, DiffFindOptions, ErrorCode, FileMode, ObjectType, Oid, Reference, Tree};
+use git2::{
+    Commit, Delta, DiffFile, DiffFindOptions, ErrorCode, FileMode, ObjectType, Oid, Reference, Tree,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::branch::oid;
-use super::history::{path_of, paths};
+use super::history::path_of;
 use super::program::{THOROUGH, pathspec};
 use super::repository::Checkout;
 use super::salvage::Index;
@@ -64,8 +66,8 @@ pub(super) struct Baseline<'r> {
     start: Commit<'r>,
     before: Tree<'r>,
     held: Tree<'r>,
-    /// Where the two differ.
-    paths: Vec<PathBuf>,
+    /// Where the two differ, and what each has there.
+    places: Sides,
     /// Where the branch is that work is merged into.
     mainline: Option<Oid>,
 }
@@ -183,11 +185,7 @@ impl Repository {
             let commit = self.git.find_commit(oid(&id))?;
             let start = commit.parent(0)?;
             let (before, held) = (start.tree()?, commit.tree()?);
-            let paths = paths(
-                &self
-                    .git
-                    .diff_tree_to_tree(Some(&before), Some(&held), None)?,
-            );
+            let places = sides(&self.git, &before, &held)?;
             let mainline = self
                 .git
                 .refname_to_id(&format!("refs/heads/{}", self.mainline))
@@ -200,7 +198,7 @@ impl Repository {
                 start,
                 before,
                 held,
-                paths,
+                places,
                 mainline,
             })
         };
@@ -214,11 +212,9 @@ impl Repository {
         let Some(baseline) = self.baseline(&checkout.root)? else {
             return Ok(());
         };
-        let (held, gone): (Vec<&PathBuf>, Vec<&PathBuf>) = baseline
-            .paths
-            .iter()
-            .partition(|path| baseline.held.get_path(path).is_ok());
-        for path in gone {
+        let paths = baseline.places.iter();
+        let (held, gone): (Vec<_>, Vec<_>) = paths.partition(|(_, (_, held))| held.is_some());
+        for (path, _) in gone {
             match fs::remove_file(checkout.root.join(path)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(GitError::io("remove", path)(error));
@@ -231,7 +227,7 @@ impl Repository {
         }
         let list: Vec<u8> = held
             .iter()
-            .flat_map(|path| [path.as_os_str().as_encoded_bytes(), b"\0"].concat())
+            .flat_map(|(path, _)| [path.as_os_str().as_encoded_bytes(), b"\0"].concat())
             .collect();
         self.call(checkout)
             .args([
@@ -417,10 +413,14 @@ impl Baseline<'_> {
                 changed.push((path, own));
             }
         };
-        for path in &self.paths {
-            let [before, held, now, theirs] =
-                [&self.before, &self.held, tree, others].map(|tree| entry(tree, path));
-            let (before, held, now, theirs) = (before?, held?, now?, theirs?);
+        let git = &self.repository.git;
+        let since = sides(git, &self.held, tree)?;
+        let by_others =
+            newer.map_or_else(|| Ok(Sides::new()), |newer| sides(git, &self.before, newer))?;
+        for (path, (before, held)) in &self.places {
+            let (before, held) = (*before, *held);
+            let now = since.get(path).map_or(held, |(_, now)| *now);
+            let theirs = by_others.get(path).map_or(before, |(_, theirs)| *theirs);
             let own = if now == held {
                 Some(theirs)
             } else if now == theirs || now.is_none() || held.is_none() {
@@ -430,10 +430,10 @@ impl Baseline<'_> {
             };
             put(path.clone(), now, own, theirs);
         }
-        let moved = self.moved(tree, others)?;
+        let moved = self.moved(tree, others, &since)?;
         for (from, path) in &moved {
-            let [before, held] = [&self.before, &self.held].map(|tree| entry(tree, from));
-            let (before, held, now) = (before?, held?, entry(tree, path)?);
+            let (before, held) = self.places.get(from).copied().unwrap_or_default();
+            let now = entry(tree, path)?;
             let own = self.agents(before, held, now, before)?;
             put(path.clone(), now, own, None);
         }
@@ -471,25 +471,20 @@ impl Baseline<'_> {
         Ok(Parted { own, mixed })
     }
 
-    fn is_of_it(&self, path: &Path) -> bool {
-        self.paths
-            .binary_search_by(|known| known.as_path().cmp(path))
-            .is_ok()
-    }
-
     /// Where files stand by now that were there before, and at no such path in a commit: each with its path of then.
     fn moved(
         &self,
         tree: &Tree<'_>,
         others: &Tree<'_>,
+        since: &Sides,
     ) -> Result<Vec<(PathBuf, PathBuf)>, git2::Error> {
         let (mut places, mut known, mut is_one_gone) = (HashMap::new(), HashSet::new(), false);
-        for path in &self.paths {
-            if let Some((id, _)) = entry(&self.held, path)? {
-                places.insert(id, path);
-                is_one_gone |= entry(tree, path)?.is_none();
+        for (path, (before, held)) in &self.places {
+            if let Some((id, _)) = held {
+                places.insert(*id, path);
+                is_one_gone |= since.get(path).is_some_and(|(_, now)| now.is_none());
             }
-            known.extend(entry(&self.before, path)?.map(|(id, _)| id));
+            known.extend(before.map(|(id, _)| id));
         }
         places.retain(|id, _| !known.contains(id));
         let copied: HashSet<String> = self
@@ -508,14 +503,14 @@ impl Baseline<'_> {
             let Some(path) = new.path() else { continue };
             let from = match delta.status() {
                 Delta::Added => places.get(&new.id()).map(|from| from.as_path()),
-                Delta::Renamed => old.path().filter(|path| self.is_of_it(path)),
+                Delta::Renamed => old.path().filter(|path| self.places.contains_key(*path)),
                 _ => None,
             };
             let is_copy = || !copied.is_empty() && copied.contains(&new.id().to_string());
             let from = from.or_else(|| is_copy().then_some(path));
             let length = || git.find_blob(new.id()).map_or(0, |blob| blob.size() as u64);
             if let Some(from) = from
-                && !self.is_of_it(path)
+                && !self.places.contains_key(path)
                 && entry(others, path)? != entry(tree, path)?
                 && length() > entry(tree, from)?.map_or(0, |_| ANYBODYS)
             {
@@ -616,9 +611,10 @@ impl Baseline<'_> {
         let held = || {
             let tree = git.find_commit(commit)?.tree()?;
             let mut changed = Vec::new();
-            for path in &self.paths {
-                if entry(&tree, path)? == entry(&self.before, path)? {
-                    changed.push((path.clone(), entry(&self.held, path)?));
+            let since = sides(git, &self.before, &tree)?;
+            for (path, (_, held)) in &self.places {
+                if !since.contains_key(path) {
+                    changed.push((path.clone(), *held));
                 }
             }
             git.find_tree(self.replaced(&tree, &changed)?)
@@ -633,13 +629,12 @@ impl Baseline<'_> {
         let git = &self.repository.git;
         let tip = git.find_commit(tip).map_err(settling())?;
         let own = tip.tree().map_err(settling())?;
-        let mut changed = Vec::new();
-        for path in &self.paths {
-            let there = entry(tree, path).map_err(settling())?;
-            if there != entry(&own, path).map_err(settling())? {
-                changed.push((path.clone(), there));
-            }
-        }
+        let beyond = sides(git, &own, tree).map_err(settling())?;
+        let beyond = beyond
+            .into_iter()
+            .filter(|(path, _)| self.places.contains_key(path));
+        let changed: Vec<(PathBuf, Entry)> =
+            beyond.map(|(path, (_, there))| (path, there)).collect();
         let held = self.replaced(&own, &changed).map_err(settling())?;
         let commit = self.repository.write_commit(
             &self.repository.found_tree(held)?,
@@ -725,6 +720,32 @@ fn rewrite(
 
 /// What a tree has at a path: its object and mode.
 type Entry = Option<(Oid, FileMode)>;
+
+/// Where two trees differ: what the one has there, and the other.
+type Sides = BTreeMap<PathBuf, (Entry, Entry)>;
+
+fn sides(git: &git2::Repository, one: &Tree<'_>, other: &Tree<'_>) -> Result<Sides, git2::Error> {
+    let mut sides = Sides::new();
+    for delta in git
+        .diff_tree_to_tree(Some(one), Some(other), None)?
+        .deltas()
+    {
+        let side = |file: DiffFile<'_>| Some((file.id(), mode(file.mode().into())));
+        let (old, new) = (delta.old_file(), delta.new_file());
+        let Some(path) = new.path_bytes().or(old.path_bytes()) else {
+            continue;
+        };
+        // A file that became a link is there twice.
+        let both = sides.entry(path_of(path)).or_default();
+        if delta.status() != Delta::Added {
+            both.0 = side(old);
+        }
+        if delta.status() != Delta::Deleted {
+            both.1 = side(new);
+        }
+    }
+    Ok(sides)
+}
 
 fn entry(tree: &Tree<'_>, path: &Path) -> Result<Entry, git2::Error> {
     match tree.get_path(path) {
