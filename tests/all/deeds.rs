@@ -414,7 +414,8 @@ impl World {
             } else {
                 of(&[&stored])
             };
-            if is_open && then.get(path).is_some_and(|bytes| bytes.contains(&b'\r')) {
+            let is_judged = !allowed.is_empty();
+            if is_open && is_judged && then.get(path).is_some_and(|bytes| bytes.contains(&b'\r')) {
                 let id = self.ran(&tree, &format!("git hash-object '{path}'"));
                 allowed.push(Some(format!("100644 {id}").into_bytes()));
             }
