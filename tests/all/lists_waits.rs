@@ -173,8 +173,18 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
         ("Dependencies:\n  - A-1\n  - Python", "Python"),
         ("Depends on: A-1..A-2", "A-1..A-2"),
         ("Depends on: [A-1, Nine]", "Nine"),
+        ("Prerequisites: completion of A-1", "completion of A-1"),
+        ("Dependencies: after completing A-1", "after completing A-1"),
+        ("Requires: the image of A-1", "the image of A-1"),
+        ("Requires: the image of A-9", "the image of A-9"),
+        ("Dependencies: T012 must be finished", "must be finished"),
+        ("Prerequisites: completion of T012", "completion of T012"),
+        ("After: T012 is merged", "is merged"),
+        ("Dependencies: Phase 1 complete", "complete"),
+        ("Dependencies: all of Phase 1", "all of Phase 1"),
     ] {
-        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{}", others()));
+        let others = others() + "## Phase 1\n\n" + &item("Vite");
+        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{others}"));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
         check.says(&format!("there is no item `{told}`"));
         assert!(!worked(&scratch).contains(&"Last".to_owned()), "{line}");
@@ -192,8 +202,11 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
         "Prerequisites:\n  - Python\n  - time",
         "Before: 3 s\n  After: 1 s",
         "Blocked: Bob is ill",
+        "Requires: the plugin of Vite",
+        "Requires: Python 1.1 of the T series",
     ] {
-        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{}", others()));
+        let others = others() + &item("Vite");
+        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{others}"));
         scratch.run("tavern-check", &["TODO.md"]).ends(0);
         assert!(worked(&scratch).contains(&"Last".to_owned()), "{line}");
     }
