@@ -113,6 +113,9 @@ fn a_line_that_says_what_is_waited_for_is_known_by_its_name() {
         "  ### Dependencies\n  - A-1\n",
         "  Dependencies:\n  A-1\n",
         "  Blockers: “A-1”\n",
+        "  Blocked by: [A-1](https://x.y/A-2)\n",
+        "  - x\n    - y\n\n        Depends on: A-1\n",
+        "  x\n      Depends on: A-1\n",
     ] {
         assert_waits("Last", below, &["A-1"]);
     }
@@ -203,6 +206,8 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
         "Before: 3 s\n  After: 1 s",
         "Blocked: Bob is ill",
         "Requires: the plugin of Vite",
+        "x\n\n      Depends on: A-1\n\n      After: A-2",
+        "- x\n\n        Depends on: A-1\n        After: A-2",
         "Requires: Python 1.1 of the T series",
     ] {
         let others = others() + &item("Vite");
@@ -210,6 +215,13 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
         scratch.run("tavern-check", &["TODO.md"]).ends(0);
         assert!(worked(&scratch).contains(&"Last".to_owned()), "{line}");
     }
+}
+
+#[test]
+fn a_line_that_names_nothing_is_told_where_it_stands() {
+    let scratch = with_list(&format!("- [ ] Last\n  x\n  **Blocked by**:\n{SCRIPT}"));
+    let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
+    check.says("TODO.md:3:").says("`Blocked by` names no item");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which items words name that say what an item waits for: `A-1, and A-2 (for x)`.
 
 use super::Document;
-use super::phrase::{bare, slug};
+use super::phrase::{bare, slug, without_targets};
 use crate::task::TaskId;
 
 /// Most words of a name among others, most names that one item states in a place, and most bytes that are looked at for them.
@@ -57,7 +57,7 @@ impl Document<'_> {
                 named.names.push(value.to_owned());
                 named.is_meant = true;
             } else {
-                self.read_words(value, &mut named);
+                self.read_words(&without_targets(value), &mut named);
             }
         }
         named.is_meant |= named.is_whole();

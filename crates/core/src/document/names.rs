@@ -8,7 +8,7 @@ use memchr::{memchr_iter, memchr3};
 
 use super::all_names::AllNames;
 use super::below::Below;
-use super::phrase::slug;
+use super::phrase::{slug, without_targets};
 
 use super::keys::misplaced;
 use super::stated::Says;
@@ -167,7 +167,7 @@ impl<'t> Document<'t> {
             None => guard.is_among_keys && !is_said(guard.key),
         };
         let below = markup::without_comments(below.into());
-        let mut lines = Below::default();
+        let mut lines = Below::of(item.content_column);
         for line in below.split_inclusive('\n') {
             let at = end;
             end += line.len();
@@ -424,7 +424,9 @@ impl<'t> Document<'t> {
             let title = self.title(item);
             let bare = before_parenthesis(title);
             let own = [Some(title), before_colon(title)];
-            let short = [bare, number(title), self.place_in_list(item)];
+            let text = without_targets(title);
+            let text = matches!(text, Cow::Owned(_)).then_some(&*text);
+            let short = [bare, text, number(title), self.place_in_list(item)];
             own.into_iter()
                 .flatten()
                 .for_each(|name| go_by(&mut names, slug(name), index));

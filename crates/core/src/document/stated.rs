@@ -74,7 +74,7 @@ impl<'t> Document<'t> {
         if !may_state {
             return Vec::new();
         }
-        let (mut own, mut is_comment, mut above) = (Below::default(), false, "");
+        let (mut own, mut is_comment, mut above) = (Below::of(item.content_column), false, "");
         let (mut found, mut next, mut at) = (Vec::<Stated<'t>>::new(), Next::Other, start);
         for line in below.split_inclusive('\n') {
             let from = at;
