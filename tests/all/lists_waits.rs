@@ -51,6 +51,7 @@ fn names_are_read_among_all_that_people_put_between_them() {
         ("A-1; A-2", &["A-1", "A-2"]),
         ("A-1/A-2", &["A-1", "A-2"]),
         ("A-1 / A-2", &["A-1", "A-2"]),
+        ("A-1 | A-2: Two words", &["A-1", "A-2"]),
         ("A-1 & A-2", &["A-1", "A-2"]),
         ("A-1 + A-2", &["A-1", "A-2"]),
         ("A-1, then A-2", &["A-1", "A-2"]),
@@ -116,6 +117,17 @@ fn a_line_that_says_what_is_waited_for_is_known_by_its_name() {
         "  Blocked by: [A-1](https://x.y/A-2)\n",
         "  - x\n    - y\n\n        Depends on: A-1\n",
         "  x\n      Depends on: A-1\n",
+        "  ⛔ Blocked by: A-1\n",
+        "  - 🔗 Depends on: A-1\n",
+        "  **⛔ Blocked by:** A-1\n",
+        "  ↳ depends on: A-1\n",
+        "  – depends on: A-1\n",
+        "  -> after: A-1\n",
+        "  Priority: high | Depends on: A-1 | Effort: 2h\n",
+        "  **Priority**: high · **Depends on**: A-1\n",
+        "  - Effort: 2h • Depends on: A-1 • Blocks: the release\n",
+        "  `depends_on: A-1`\n",
+        "  | Depends on: A-1 | Effort: 2h |\n",
     ] {
         assert_waits("Last", below, &["A-1"]);
     }
@@ -206,6 +218,8 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
         "Before: 3 s\n  After: 1 s",
         "Blocked: Bob is ill",
         "Requires: the plugin of Vite",
+        "| Task | Depends on | Effort |\n  |---|---|---|\n  | x | y | z |",
+        "| Depends on |\n  |---|\n  | x |",
         "x\n\n      Depends on: A-1\n\n      After: A-2",
         "- x\n\n        Depends on: A-1\n        After: A-2",
         "Requires: Python 1.1 of the T series",
@@ -274,6 +288,9 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
         "Budget: {usd: 2}",
         "Not before: 2126-12-01",
         "needs: [docker]",
+        "✅ done_when: `make`",
+        "- `done_when: false`",
+        "Priority: high | Max attempts: 1 | Effort: 2h",
     ] {
         let scratch = with_list(&format!("- [ ] Last\n  {below}\n{SCRIPT}{}", item("A")));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
@@ -303,7 +320,9 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
         "Approve the invoice: Bob",
         "> done_when: make",
         "- [ ] done_when: make",
-        "`done_when: make`",
+        "--done-when: make",
+        "| done | when |\n  |---|---|",
+        "[done_when]: x",
         "The words say\n  review: all of it",
         "(done when the page loads)",
         "Needs: Python",

@@ -99,9 +99,8 @@ impl<'t> Document<'t> {
     }
 
     fn meant(&self, key: Key, stated: &Stated<'_>) -> Meant {
-        let end = markup::line_end(self.text, stated.name.end, self.text.len());
-        let value =
-            self.text[stated.name.end..end].trim_start_matches([':', '=', '：', '*', '_', ' ']);
+        let value = self.text[stated.name.end..stated.end]
+            .trim_start_matches([':', '=', '：', '*', '_', ' ']);
         let value = value.trim_end();
         let is_code = value.len() > 1 && value.starts_with('`') && value.ends_with('`');
         let is_list = value.starts_with(['[', '{']);
