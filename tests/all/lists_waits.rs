@@ -232,6 +232,39 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
 }
 
 #[test]
+fn what_is_stated_right_below_an_item_and_is_not_indented_as_its_words_stops_it() {
+    for below in [
+        "Depends on: A-1\n",
+        " **Depends on**: A-1\n",
+        "- Depends on: A-1\n",
+        "Effort: 2h\nDependencies: A-1\n",
+        "Dependencies:\n- A-1\n",
+        "Blocks: A-1\n",
+        "done_when: make\n",
+        "Depends on: A-1\n# More\n",
+    ] {
+        let scratch = with_list(&format!("- [ ] Last\n{SCRIPT}{below}\n{}", others()));
+        let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
+        check.says("is not read as it stands here");
+        assert!(!worked(&scratch).contains(&"Last".to_owned()), "{below}");
+        let claim = scratch.run("tavern-claim", &["--task", "TODO.md:1"]);
+        claim.ends(3);
+    }
+    for below in [
+        "\nDepends on: A-1\n",
+        "Requires: Python 3\n",
+        "# Dependencies\n",
+        "> Depends on: A-1\n",
+        "- Notes\n  Depends on: A-1\n",
+        "- [x] Done\n  Depends on: A-1\n",
+    ] {
+        let scratch = with_list(&format!("- [ ] Last\n{SCRIPT}{below}\n{}", others()));
+        scratch.run("tavern-check", &["TODO.md"]).ends(0);
+        assert!(worked(&scratch).contains(&"Last".to_owned()), "{below}");
+    }
+}
+
+#[test]
 fn a_line_that_names_nothing_is_told_where_it_stands() {
     let scratch = with_list(&format!("- [ ] Last\n  x\n  **Blocked by**:\n{SCRIPT}"));
     let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);

@@ -69,6 +69,20 @@ impl<'t> Document<'t> {
         told.collect()
     }
 
+    /// What counts of the lines right below an item that are indented too little to be its own.
+    pub(super) fn guard_beside(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let meant = |one: &Stated<'_>| match (self.key_of(one), one.says) {
+            (Some(key), _) => Some(key).filter(|key| self.meant(*key, one) == Meant::AsKey),
+            (None, Says::After { .. }) => (!self.needed(one).is_empty()).then_some(Key::After),
+            (None, Says::Before) => self.read_names(&one.values).is_meant.then_some(Key::After),
+            (None, _) => None,
+        };
+        let stated = self.stated_beside(item).into_iter();
+        stated
+            .filter_map(|one| Some((one.name.clone(), meant(&one)?)))
+            .next()
+    }
+
     /// The lines that state a key which the item does not have, and which guards the work.
     fn guards(&self, item: &Item<'_>) -> Vec<(Range<usize>, Key, Meant)> {
         let stated = self.stated_below(item);

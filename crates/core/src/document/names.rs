@@ -101,6 +101,7 @@ impl<'t> Document<'t> {
         self.guard_in_title(item)
             .or_else(|| self.guard_below(item))
             .or_else(|| self.guard_stated(item))
+            .or_else(|| self.guard_beside(item))
             .or_else(|| self.guard_above(item))
             .or_else(|| self.sign_of_blocker(item))
     }

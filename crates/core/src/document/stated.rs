@@ -65,21 +65,55 @@ impl<'t> Document<'t> {
     /// All that the lines of the item's own below its title state.
     pub(super) fn stated_below(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
         let start = markup::line_end(self.text, item.head.end, item.span.end);
-        let below = &self.text[start..item.span.end];
+        self.stated_in(start..item.span.end, item.content_column)
+    }
+
+    /// The same of the lines right below the item that are indented too little to be its own.
+    pub(super) fn stated_beside(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
+        let is_on_line_end = self.text[..item.span.end].ends_with(['\n', '\r']);
+        if item.within.is_some() || !is_on_line_end {
+            return Vec::new();
+        }
+        let mut is_list = false;
+        let is_beside = |line: &&str| {
+            let words = line.trim_start();
+            let marks = ["#", ">", "```", "~~~", "<"];
+            let bullet = bullet(words);
+            // The list of a name, or another list.
+            let goes_on = is_list && bullet.is_some();
+            is_list = goes_on || words.trim_end().ends_with([':', '*']);
+            let is_other = |end| !goes_on && !begins_field(&words[end..]);
+            !words.is_empty()
+                && !marks.iter().any(|mark| words.starts_with(mark))
+                && !markup::has_box(line)
+                && !bullet.is_some_and(is_other)
+        };
+        let lines = self.text[item.span.end..].split_inclusive('\n');
+        let length: usize = lines.take_while(is_beside).map(str::len).sum();
+        if length == 0 {
+            return Vec::new();
+        }
+        self.stated_in(item.span.end..item.span.end + length, 0)
+    }
+
+    /// What the lines of `span` state, whose words begin in this column.
+    fn stated_in(&self, span: Range<usize>, column: usize) -> Vec<Stated<'t>> {
+        let start = span.start;
+        let below = &self.text[span.clone()];
         // To tell which lines are its own takes longer, and hardly an item states anything.
         let may_state = match &self.items {
             // What an item says holds all that is within it.
             ItemList::Read(_) => {
                 let heads = self.heads.get_or_init(|| heads(self.text));
                 let first = heads.partition_point(|at| *at < start);
-                heads.get(first).is_some_and(|at| *at < item.span.end)
+                heads.get(first).is_some_and(|at| *at < span.end)
             }
             ItemList::Outlined { .. } => !heads(below).is_empty(),
         };
         if !may_state {
             return Vec::new();
         }
-        let (mut own, mut is_comment, mut above) = (Below::of(item.content_column), false, "");
+        let (mut own, mut is_comment, mut above) = (Below::of(column), false, "");
         let (mut found, mut next, mut at) = (Vec::<Stated<'t>>::new(), Next::Other, start);
         for line in below.split_inclusive('\n') {
             let from = at;

@@ -77,7 +77,7 @@ impl<'t> Document<'t> {
     }
 
     /// What such lines name, with what they name and nobody knows.
-    fn needed(&self, stated: &Stated<'_>) -> Vec<String> {
+    pub(super) fn needed(&self, stated: &Stated<'_>) -> Vec<String> {
         let values = stated.values.iter().copied();
         let values: Vec<&str> = values.filter(|value| !self.is_nothing(value)).collect();
         if values.is_empty() {
