@@ -281,6 +281,14 @@ fn what_names_an_item_in_brackets_of_a_title_is_not_worked_too_early() {
         "Last (requires A-1 and x)",
         "Last (depends on A-9)",
         "Last (after: A-9) now",
+        "Last after: T-1",
+        "Last | after: T-1",
+        "Last, depends on: T-1",
+        "Last - done_when: false",
+        "Last not_before: 2099-01-01",
+        "Last max_attempts: 1",
+        "Last (done_when false)",
+        "Last (max_attempts 1)",
     ] {
         let scratch = with_list(&format!("- [ ] {line}\n{SCRIPT}\n{}", others()));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
@@ -291,6 +299,10 @@ fn what_names_an_item_in_brackets_of_a_title_is_not_worked_too_early() {
         "Last (after: 7 days of rest)",
         "Last (depends on the weather)",
         "Last (needs 2 cores)",
+        "Last after: the launch",
+        "Read `done_when: x`",
+        "Call retry(a, max_attempts: 3)",
+        "Blocker: the page",
     ] {
         let scratch = with_list(&format!("- [ ] {line}\n{SCRIPT}\n{}", others()));
         scratch.run("tavern-check", &["TODO.md"]).ends(0);

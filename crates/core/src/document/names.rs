@@ -15,7 +15,7 @@ use super::stated::Says;
 use super::waits::{is_to_do, may_say_before};
 use super::{Document, Item, ItemList, parse};
 use crate::markup;
-use crate::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
+use crate::metadata::{self, Key, Misplaced, Owner, guards_in_words, misplaced_guards};
 use crate::near;
 use crate::problem::Problem;
 use crate::task::TaskId;
@@ -109,9 +109,9 @@ impl<'t> Document<'t> {
     /// The same in the paragraph of the title.
     fn guard_in_title(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
-        // Hardly a title has what may be a bracket, or a comment.
+        // Hardly a title has what may be a bracket, a comment, or a colon.
         let mut bytes = self.text.as_bytes()[item.title.start..end].iter();
-        if !bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | 0xef)) {
+        if !bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | b':' | 0xef)) {
             return None;
         }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {
@@ -130,7 +130,9 @@ impl<'t> Document<'t> {
         let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
         let words = bracketed(&words);
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
-        let found = found.into_iter().find(is_meant)?;
+        let in_words = || guards_in_words(words.get(..item.title.len()).unwrap_or(&words));
+        let found = found.into_iter().find(is_meant);
+        let found = found.or_else(|| in_words().into_iter().find(is_meant))?;
         let name = item.title.start + found.name.start..item.title.start + found.name.end;
         Some((name, found.key))
     }
