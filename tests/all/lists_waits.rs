@@ -265,6 +265,16 @@ fn what_is_stated_right_below_an_item_and_is_not_indented_as_its_words_stops_it(
 }
 
 #[test]
+fn a_command_in_a_code_span_is_run_as_it_stands_there() {
+    for keys in ["(done_when: `ls f1`)", "(done_when: [`ls f1`, test -e f1])"] {
+        let scratch = with_list(&format!(
+            "- [ ] Last {keys}\n  ```sh\n  echo x > f1\n  ```\n"
+        ));
+        drain(&scratch).ends(0).says("1 of 1 completed");
+    }
+}
+
+#[test]
 fn a_line_that_names_nothing_is_told_where_it_stands() {
     let scratch = with_list(&format!("- [ ] Last\n  x\n  **Blocked by**:\n{SCRIPT}"));
     let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
