@@ -278,7 +278,9 @@ fn a_command_in_a_code_span_is_run_as_it_stands_there() {
 fn a_line_that_names_nothing_is_told_where_it_stands() {
     let scratch = with_list(&format!("- [ ] Last\n  x\n  **Blocked by**:\n{SCRIPT}"));
     let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
-    check.says("TODO.md:3:").says("`Blocked by` names no item");
+    check
+        .says("TODO.md:3:")
+        .says("`Blocked by` names no item to wait for");
 }
 
 #[test]

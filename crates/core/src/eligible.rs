@@ -579,9 +579,10 @@ fn depends_on(
 
 /// That an item waits for what nobody knows.
 pub(super) fn no_such_item(document: &Document<'_>, item: &Item<'_>, name: &str) -> String {
-    let unnamed = document.names_nothing(item).filter(|_| name.is_empty());
-    if let Some(unnamed) = unnamed {
-        return format!("`{}` names no item", &document.text()[unnamed]);
+    if name.is_empty()
+        && let Some(unnamed) = document.names_nothing(item)
+    {
+        return format!("`{}` names no item to wait for", &document.text()[unnamed]);
     }
     format!(
         "there is no item `{}` to wait for, or more than one",

@@ -77,10 +77,8 @@ impl<'t> Document<'t> {
             (None, Says::Before) => self.read_names(&one.values).is_meant.then_some(Key::After),
             (None, _) => None,
         };
-        let stated = self.stated_beside(item).into_iter();
-        stated
-            .filter_map(|one| Some((one.name.clone(), meant(&one)?)))
-            .next()
+        let mut stated = self.stated_beside(item).into_iter();
+        stated.find_map(|one| Some((one.name.clone(), meant(&one)?)))
     }
 
     /// The lines that state a key which the item does not have, and which guards the work.

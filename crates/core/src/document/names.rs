@@ -109,9 +109,10 @@ impl<'t> Document<'t> {
     /// The same in the paragraph of the title.
     fn guard_in_title(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
-        // Hardly a title has what may be a bracket, a comment, or a colon.
+        // Hardly a title has what may be a bracket, or a comment.
         let mut bytes = self.text.as_bytes()[item.title.start..end].iter();
-        if !bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | b':' | 0xef)) {
+        let has_brackets = bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | 0xef));
+        if !has_brackets && guards_in_words(&self.text[item.title.clone()]).is_empty() {
             return None;
         }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {

@@ -338,7 +338,8 @@ fn head(line: &str) -> Option<Head> {
         .get(begin..)?
         .strip_prefix('`')
         .and_then(|code| code.strip_suffix('`'));
-    if code.is_some_and(|code| !code.contains('`')) {
+    let is_code = code.is_some_and(|code| !code.contains('`'));
+    if is_code {
         (begin, line) = (begin + 1, &line[..line.len() - 1]);
     }
     // With marks around it, too.
@@ -357,6 +358,11 @@ fn head(line: &str) -> Option<Head> {
         && let Some((says, name)) = named(at)
     {
         let (value, is_sentence) = (begin + at + length..line.len(), false);
+        // Code may be an example.
+        let says = match says {
+            Says::After { .. } if is_code => Says::After { is_always: false },
+            says => says,
+        };
         return Some(Head {
             says,
             name,

@@ -144,6 +144,9 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
 /// underscore `after` alone.
 pub fn guards_in_words(words: &str) -> Vec<Misplaced<'_>> {
     let (mut depth, mut found) = (0usize, Vec::new());
+    if !words.contains(':') {
+        return found;
+    }
     for (at, c) in words.char_indices() {
         match c {
             '(' | '[' | '{' | '（' => depth += 1,
@@ -174,7 +177,8 @@ fn guard_before(words: &str, colon: usize) -> Option<Misplaced<'_>> {
         let key = if is_spelt_as_key(name) {
             Key::named(name).filter(|key| key.is_guard())?
         } else {
-            let is_after = Key::may_begin_sentence(name.split(' ').next()?)
+            let is_after = Key::may_begin_with(*name.as_bytes().first()?)
+                && Key::may_begin_sentence(name.split(' ').next()?)
                 && !Key::is_inverse(name)
                 && matches!(Key::meant(name), Some(Key::After | Key::Needs));
             is_after.then_some(Key::After)?
