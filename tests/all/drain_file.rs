@@ -1466,6 +1466,7 @@ fn what_guards_an_item_in_a_plain_yaml_block_is_told_and_an_example_is_not() {
         item("Deploy", "  after: Build\n  priority: 1\n"),
         item("Test", "  done_when:\n    - cargo test\n"),
         item("T-7: Ship", "  max_attempts: 1\n").replace("yaml", "yml"),
+        item("Tell", "  depends_on: [Build]\n"),
     ];
     let scratch = with_file(&format!(
         "- [ ] Build\n  ```sh\n  exit 1\n  ```\n{}",

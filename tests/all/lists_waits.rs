@@ -51,6 +51,7 @@ fn names_are_read_among_all_that_people_put_between_them() {
         ("A-1; A-2", &["A-1", "A-2"]),
         ("A-1/A-2", &["A-1", "A-2"]),
         ("A-1 / A-2", &["A-1", "A-2"]),
+        ("A-1 | A-2: Two words", &["A-1", "A-2"]),
         ("A-1 & A-2", &["A-1", "A-2"]),
         ("A-1 + A-2", &["A-1", "A-2"]),
         ("A-1, then A-2", &["A-1", "A-2"]),
@@ -113,6 +114,20 @@ fn a_line_that_says_what_is_waited_for_is_known_by_its_name() {
         "  ### Dependencies\n  - A-1\n",
         "  Dependencies:\n  A-1\n",
         "  Blockers: “A-1”\n",
+        "  Blocked by: [A-1](https://x.y/A-2)\n",
+        "  - x\n    - y\n\n        Depends on: A-1\n",
+        "  x\n      Depends on: A-1\n",
+        "  ⛔ Blocked by: A-1\n",
+        "  - 🔗 Depends on: A-1\n",
+        "  **⛔ Blocked by:** A-1\n",
+        "  ↳ depends on: A-1\n",
+        "  – depends on: A-1\n",
+        "  -> after: A-1\n",
+        "  Priority: high | Depends on: A-1 | Effort: 2h\n",
+        "  **Priority**: high · **Depends on**: A-1\n",
+        "  - Effort: 2h • Depends on: A-1 • Blocks: the release\n",
+        "  `depends_on: A-1`\n",
+        "  | Depends on: A-1 | Effort: 2h |\n",
     ] {
         assert_waits("Last", below, &["A-1"]);
     }
@@ -173,8 +188,18 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
         ("Dependencies:\n  - A-1\n  - Python", "Python"),
         ("Depends on: A-1..A-2", "A-1..A-2"),
         ("Depends on: [A-1, Nine]", "Nine"),
+        ("Prerequisites: completion of A-1", "completion of A-1"),
+        ("Dependencies: after completing A-1", "after completing A-1"),
+        ("Requires: the image of A-1", "the image of A-1"),
+        ("Requires: the image of A-9", "the image of A-9"),
+        ("Dependencies: T012 must be finished", "must be finished"),
+        ("Prerequisites: completion of T012", "completion of T012"),
+        ("After: T012 is merged", "is merged"),
+        ("Dependencies: Phase 1 complete", "complete"),
+        ("Dependencies: all of Phase 1", "all of Phase 1"),
     ] {
-        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{}", others()));
+        let others = others() + "## Phase 1\n\n" + &item("Vite");
+        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{others}"));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
         check.says(&format!("there is no item `{told}`"));
         assert!(!worked(&scratch).contains(&"Last".to_owned()), "{line}");
@@ -192,11 +217,70 @@ fn a_line_that_is_meant_so_and_names_what_is_no_item_stops_its_item_and_prose_do
         "Prerequisites:\n  - Python\n  - time",
         "Before: 3 s\n  After: 1 s",
         "Blocked: Bob is ill",
+        "Requires: the plugin of Vite",
+        "| Task | Depends on | Effort |\n  |---|---|---|\n  | x | y | z |",
+        "| Depends on |\n  |---|\n  | x |",
+        "x\n\n      Depends on: A-1\n\n      After: A-2",
+        "- x\n\n        Depends on: A-1\n        After: A-2",
+        "Requires: Python 1.1 of the T series",
     ] {
-        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{}", others()));
+        let others = others() + &item("Vite");
+        let scratch = with_list(&format!("- [ ] Last\n  {line}\n{SCRIPT}\n{others}"));
         scratch.run("tavern-check", &["TODO.md"]).ends(0);
         assert!(worked(&scratch).contains(&"Last".to_owned()), "{line}");
     }
+}
+
+#[test]
+fn what_is_stated_right_below_an_item_and_is_not_indented_as_its_words_stops_it() {
+    for below in [
+        "Depends on: A-1\n",
+        " **Depends on**: A-1\n",
+        "- Depends on: A-1\n",
+        "Effort: 2h\nDependencies: A-1\n",
+        "Dependencies:\n- A-1\n",
+        "Blocks: A-1\n",
+        "done_when: make\n",
+        "Depends on: A-1\n# More\n",
+    ] {
+        let scratch = with_list(&format!("- [ ] Last\n{SCRIPT}{below}\n{}", others()));
+        let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
+        check.says("is not read as it stands here");
+        assert!(!worked(&scratch).contains(&"Last".to_owned()), "{below}");
+        let claim = scratch.run("tavern-claim", &["--task", "TODO.md:1"]);
+        claim.ends(3);
+    }
+    for below in [
+        "\nDepends on: A-1\n",
+        "Requires: Python 3\n",
+        "# Dependencies\n",
+        "> Depends on: A-1\n",
+        "- Notes\n  Depends on: A-1\n",
+        "- [x] Done\n  Depends on: A-1\n",
+    ] {
+        let scratch = with_list(&format!("- [ ] Last\n{SCRIPT}{below}\n{}", others()));
+        scratch.run("tavern-check", &["TODO.md"]).ends(0);
+        assert!(worked(&scratch).contains(&"Last".to_owned()), "{below}");
+    }
+}
+
+#[test]
+fn a_command_in_a_code_span_is_run_as_it_stands_there() {
+    for keys in ["(done_when: `ls f1`)", "(done_when: [`ls f1`, test -e f1])"] {
+        let scratch = with_list(&format!(
+            "- [ ] Last {keys}\n  ```sh\n  echo x > f1\n  ```\n"
+        ));
+        drain(&scratch).ends(0).says("1 of 1 completed");
+    }
+}
+
+#[test]
+fn a_line_that_names_nothing_is_told_where_it_stands() {
+    let scratch = with_list(&format!("- [ ] Last\n  x\n  **Blocked by**:\n{SCRIPT}"));
+    let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
+    check
+        .says("TODO.md:3:")
+        .says("`Blocked by` names no item to wait for");
 }
 
 #[test]
@@ -209,6 +293,14 @@ fn what_names_an_item_in_brackets_of_a_title_is_not_worked_too_early() {
         "Last (requires A-1 and x)",
         "Last (depends on A-9)",
         "Last (after: A-9) now",
+        "Last after: T-1",
+        "Last | after: T-1",
+        "Last, depends on: T-1",
+        "Last - done_when: false",
+        "Last not_before: 2099-01-01",
+        "Last max_attempts: 1",
+        "Last (done_when false)",
+        "Last (max_attempts 1)",
     ] {
         let scratch = with_list(&format!("- [ ] {line}\n{SCRIPT}\n{}", others()));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
@@ -219,6 +311,10 @@ fn what_names_an_item_in_brackets_of_a_title_is_not_worked_too_early() {
         "Last (after: 7 days of rest)",
         "Last (depends on the weather)",
         "Last (needs 2 cores)",
+        "Last after: the launch",
+        "Read `done_when: x`",
+        "Call retry(a, max_attempts: 3)",
+        "Blocker: the page",
     ] {
         let scratch = with_list(&format!("- [ ] {line}\n{SCRIPT}\n{}", others()));
         scratch.run("tavern-check", &["TODO.md"]).ends(0);
@@ -249,6 +345,9 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
         "Budget: {usd: 2}",
         "Not before: 2126-12-01",
         "needs: [docker]",
+        "✅ done_when: `make`",
+        "- `done_when: false`",
+        "Priority: high | Max attempts: 1 | Effort: 2h",
     ] {
         let scratch = with_list(&format!("- [ ] Last\n  {below}\n{SCRIPT}{}", item("A")));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
@@ -278,7 +377,9 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
         "Approve the invoice: Bob",
         "> done_when: make",
         "- [ ] done_when: make",
-        "`done_when: make`",
+        "--done-when: make",
+        "| done | when |\n  |---|---|",
+        "[done_when]: x",
         "The words say\n  review: all of it",
         "(done when the page loads)",
         "Needs: Python",

@@ -323,7 +323,10 @@ impl<'d, 't> Checker<'d, 't> {
                     "{}; or write a title or a heading of this file",
                     BadId::HINT
                 );
-                let (span, message) = (self.span_of(number, name.trim()), no_such_item(name));
+                let unnamed = || document.names_nothing(item);
+                let span = name.is_empty().then(unnamed).flatten();
+                let span = span.unwrap_or_else(|| self.span_of(number, name.trim()));
+                let message = no_such_item(document, item, name);
                 self.error(
                     &[number],
                     number,

@@ -549,7 +549,7 @@ fn depends_on(
     others: &mut Others<'_>,
 ) -> Result<(), Lack> {
     let problem = |name| Lack::Problem {
-        why: no_such_item(name),
+        why: no_such_item(document, item, name),
         hint: None,
     };
     let named = document
@@ -578,7 +578,12 @@ fn depends_on(
 }
 
 /// That an item waits for what nobody knows.
-pub(super) fn no_such_item(name: &str) -> String {
+pub(super) fn no_such_item(document: &Document<'_>, item: &Item<'_>, name: &str) -> String {
+    if name.is_empty()
+        && let Some(unnamed) = document.names_nothing(item)
+    {
+        return format!("`{}` names no item to wait for", &document.text()[unnamed]);
+    }
     format!(
         "there is no item `{}` to wait for, or more than one",
         name.trim()

@@ -18,7 +18,7 @@ pub use crate::key::{Key, Owner};
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use code_span::{bare, legible};
 pub use line::read_parenthesis;
-pub use misplaced::{Misplaced, misplaced_guards};
+pub use misplaced::{Misplaced, guards_in_words, misplaced_guards};
 pub use parenthesis::{Unread, Why, find_parenthesis, find_parenthesis_below};
 pub use spelling::{
     block_has, closed, flow, line_has, parenthesis_behind, set_in_block, set_in_line, title_line,

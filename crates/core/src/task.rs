@@ -117,7 +117,10 @@ impl Task {
             runner: keys.text(Key::Runner).or_else(|| queue.runner.clone()),
             model: keys.text(Key::Model),
             needs: texts(Key::Needs),
-            done_when: texts(Key::DoneWhen),
+            done_when: texts(Key::DoneWhen)
+                .into_iter()
+                .map(without_ticks)
+                .collect(),
             touches: texts(Key::Touches),
             budget: if let Some(Field::Budget(budget)) = keys.get(Key::Budget) {
                 budget.clone()
@@ -434,6 +437,15 @@ const ANSWER: &str = "Answer:";
 fn is_answer(line: &str) -> bool {
     line.get(..ANSWER.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(ANSWER))
+}
+
+/// The command of a code span: people write so what is to be run.
+fn without_ticks(command: String) -> String {
+    let code = command.trim().strip_prefix('`');
+    match code.and_then(|code| code.strip_suffix('`')) {
+        Some(code) if !code.is_empty() && !code.contains('`') => code.to_owned(),
+        _ => command,
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,16 @@
 
 use crate::markup;
 
+/// What is indented by so many blanks more than the words around it is code, behind a blank line.
+const CODE: usize = 4;
+
 /// What the lines so far say of the next one: fences and quotes are words of others, and what is below a box is of a step or a part.
 #[derive(Default)]
 pub(super) struct Below<'l> {
+    /// The columns of the words of the item, and of the list items around the line.
+    columns: Vec<usize>,
+    /// The line before is code, for it is indented so far.
+    is_code: bool,
     /// The marks of the fence that is open.
     fence: Option<&'l str>,
     is_quoted: bool,
@@ -15,6 +22,14 @@ pub(super) struct Below<'l> {
 }
 
 impl<'l> Below<'l> {
+    /// Of an item whose words begin in this column.
+    pub fn of(column: usize) -> Self {
+        Below {
+            columns: vec![column],
+            ..Below::default()
+        }
+    }
+
     /// Goes on with the next line, and says whether it is the item's own.
     pub fn is_own(&mut self, line: &'l str) -> bool {
         let words = line.trim_start();
@@ -33,6 +48,27 @@ impl<'l> Below<'l> {
         let column = markup::columns(&line[..line.len() - words.len()]);
         let bullet =
             markup::bullet_end(words, 0).filter(|end| words[*end..].starts_with([' ', '\t']));
+        if self.is_apart || bullet.is_some() {
+            while self.columns.len() > 1 && self.columns.last().is_some_and(|it| *it > column) {
+                self.columns.pop();
+            }
+        }
+        let is_far_in = self.columns.last().is_some_and(|it| column >= it + CODE);
+        self.is_code = is_far_in && (self.is_apart || self.is_code);
+        if self.is_code {
+            self.is_apart = false;
+            return false;
+        }
+        if let Some(end) = bullet {
+            let inner = words[end..].trim_start();
+            let blanks = words.len() - end - inner.len();
+            let blanks = if blanks > CODE || inner.is_empty() {
+                1
+            } else {
+                blanks
+            };
+            self.columns.push(column + end + blanks);
+        }
         // What is as far out as the box is not of it, but for what goes on with its words.
         if self.step.is_some_and(|step| column <= step) && (self.is_apart || bullet.is_some()) {
             self.step = None;

@@ -69,6 +69,18 @@ impl<'t> Document<'t> {
         told.collect()
     }
 
+    /// What counts of the lines right below an item that are indented too little to be its own.
+    pub(super) fn guard_beside(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
+        let meant = |one: &Stated<'_>| match (self.key_of(one), one.says) {
+            (Some(key), _) => Some(key).filter(|key| self.meant(*key, one) == Meant::AsKey),
+            (None, Says::After { .. }) => (!self.needed(one).is_empty()).then_some(Key::After),
+            (None, Says::Before) => self.read_names(&one.values).is_meant.then_some(Key::After),
+            (None, _) => None,
+        };
+        let mut stated = self.stated_beside(item).into_iter();
+        stated.find_map(|one| Some((one.name.clone(), meant(&one)?)))
+    }
+
     /// The lines that state a key which the item does not have, and which guards the work.
     fn guards(&self, item: &Item<'_>) -> Vec<(Range<usize>, Key, Meant)> {
         let stated = self.stated_below(item);
@@ -99,9 +111,8 @@ impl<'t> Document<'t> {
     }
 
     fn meant(&self, key: Key, stated: &Stated<'_>) -> Meant {
-        let end = markup::line_end(self.text, stated.name.end, self.text.len());
-        let value =
-            self.text[stated.name.end..end].trim_start_matches([':', '=', '：', '*', '_', ' ']);
+        let value = self.text[stated.name.end..stated.end]
+            .trim_start_matches([':', '=', '：', '*', '_', ' ']);
         let value = value.trim_end();
         let is_code = value.len() > 1 && value.starts_with('`') && value.ends_with('`');
         let is_list = value.starts_with(['[', '{']);

@@ -303,15 +303,19 @@ pub(super) fn note<'t>(
 pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem> {
     let mut keys = Vec::new();
     metadata::read_block(text, block, &mut |entry| {
-        keys.push((Key::named(entry.name), entry.at));
+        let of_programs = || Key::is_of_programs(entry.name).then_some(Key::After);
+        let key = Key::named(entry.name).or_else(of_programs);
+        keys.push((key, entry.at..entry.at + entry.name.len()));
     })
     .ok()?;
-    let keys: Option<Vec<(Key, usize)>> =
-        keys.into_iter().map(|(key, at)| Some((key?, at))).collect();
-    let (key, at) = keys?.into_iter().find(|(key, _)| key.is_guard())?;
+    let keys: Option<Vec<(Key, Range<usize>)>> = keys
+        .into_iter()
+        .map(|(key, name)| Some((key?, name)))
+        .collect();
+    let (_, name) = keys?.into_iter().find(|(key, _)| key.is_guard())?;
     Some(misplaced(
         text,
-        at..at + key.as_str().len(),
+        name,
         "write ```yaml task above it, or take it out of the item",
     ))
 }

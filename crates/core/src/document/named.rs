@@ -1,7 +1,7 @@
 //! Which items words name that say what an item waits for: `A-1, and A-2 (for x)`.
 
 use super::Document;
-use super::phrase::{bare, slug};
+use super::phrase::{bare, slug, without_targets};
 use crate::task::TaskId;
 
 /// Most words of a name among others, most names that one item states in a place, and most bytes that are looked at for them.
@@ -21,7 +21,7 @@ pub(super) struct Named {
     pub names: Vec<String>,
     /// The first of the words that are neither a name nor a link between names.
     pub unknown: Option<String>,
-    /// They are meant as names: all are, or an ID is among them, or what stands by itself between commas is one.
+    /// They are meant as names: all are, or one is among them that can mean nothing else, or stands by itself between commas.
     pub is_meant: bool,
     /// What is unknown looks like a name of the document: `T-9` beside `T-1`.
     pub is_near: bool,
@@ -57,7 +57,7 @@ impl Document<'_> {
                 named.names.push(value.to_owned());
                 named.is_meant = true;
             } else {
-                self.read_words(value, &mut named);
+                self.read_words(&without_targets(value), &mut named);
             }
         }
         named.is_meant |= named.is_whole();
@@ -88,7 +88,7 @@ impl Document<'_> {
             if end > at {
                 let last = &words[end - 1];
                 let name = &value[word.at..last.at + last.text.len()];
-                let is_known = self.by_id_in(name).is_some();
+                let is_known = self.can_mean_nothing_else(name);
                 let is_alone = word.is_first && begins(end);
                 let is_near = is_id && self.looks_like_a_name(word.text);
                 named.is_near |= is_near;
@@ -117,8 +117,35 @@ impl Document<'_> {
             named.is_near |= is_near;
             named.is_meant |= is_near || is_doubtful;
             named.unknown.get_or_insert_with(|| part.to_owned());
+            // Most words have none.
+            if part.contains(|c: char| c == '-' || c.is_ascii_digit()) {
+                self.read_among(&words[at..next], value, named);
+            }
             at = next;
         }
+    }
+
+    /// Reads the names among other words that can mean nothing else: `completion of ENG-1`.
+    fn read_among(&self, words: &[Word<'_>], value: &str, named: &mut Named) {
+        let mut at = 0;
+        while at < words.len() {
+            let (word, count) = (&words[at], self.name_at(&words[at..]).max(1));
+            let last = &words[at + count - 1];
+            let name = &value[word.at..last.at + last.text.len()];
+            let is_near = || word.text.parse::<TaskId>().is_ok() && self.looks_like_a_name(name);
+            if self.can_mean_nothing_else(name) || is_near() {
+                named.is_meant = true;
+                named.names.push(name.to_owned());
+            }
+            at += count;
+        }
+    }
+
+    /// It is an ID of the document, or a name with letters and a number: `T012`, `Phase 1`.
+    fn can_mean_nothing_else(&self, name: &str) -> bool {
+        let has_both =
+            name.contains(|c: char| c.is_ascii_digit()) && name.contains(char::is_alphabetic);
+        self.by_id_in(name).is_some() || has_both && self.goes_by_slug(&slug(name))
     }
 
     /// How many of the words are the longest name that they begin with; 0 for none.

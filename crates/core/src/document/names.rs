@@ -8,14 +8,14 @@ use memchr::{memchr_iter, memchr3};
 
 use super::all_names::AllNames;
 use super::below::Below;
-use super::phrase::slug;
+use super::phrase::{slug, without_targets};
 
 use super::keys::misplaced;
 use super::stated::Says;
 use super::waits::{is_to_do, may_say_before};
 use super::{Document, Item, ItemList, parse};
 use crate::markup;
-use crate::metadata::{self, Key, Misplaced, Owner, misplaced_guards};
+use crate::metadata::{self, Key, Misplaced, Owner, guards_in_words, misplaced_guards};
 use crate::near;
 use crate::problem::Problem;
 use crate::task::TaskId;
@@ -101,6 +101,7 @@ impl<'t> Document<'t> {
         self.guard_in_title(item)
             .or_else(|| self.guard_below(item))
             .or_else(|| self.guard_stated(item))
+            .or_else(|| self.guard_beside(item))
             .or_else(|| self.guard_above(item))
             .or_else(|| self.sign_of_blocker(item))
     }
@@ -110,7 +111,8 @@ impl<'t> Document<'t> {
         let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
         // Hardly a title has what may be a bracket, or a comment.
         let mut bytes = self.text.as_bytes()[item.title.start..end].iter();
-        if !bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | 0xef)) {
+        let has_brackets = bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | 0xef));
+        if !has_brackets && guards_in_words(&self.text[item.title.clone()]).is_empty() {
             return None;
         }
         let is_meant = |guard: &Misplaced<'_>| match guard.needed {
@@ -129,7 +131,9 @@ impl<'t> Document<'t> {
         let words = markup::without_comments(words.replace(['\n', '\r'], " ").into());
         let words = bracketed(&words);
         let found = misplaced_guards(&words, self.own_words(item, end) - item.title.start);
-        let found = found.into_iter().find(is_meant)?;
+        let in_words = || guards_in_words(words.get(..item.title.len()).unwrap_or(&words));
+        let found = found.into_iter().find(is_meant);
+        let found = found.or_else(|| in_words().into_iter().find(is_meant))?;
         let name = item.title.start + found.name.start..item.title.start + found.name.end;
         Some((name, found.key))
     }
@@ -167,7 +171,7 @@ impl<'t> Document<'t> {
             None => guard.is_among_keys && !is_said(guard.key),
         };
         let below = markup::without_comments(below.into());
-        let mut lines = Below::default();
+        let mut lines = Below::of(item.content_column);
         for line in below.split_inclusive('\n') {
             let at = end;
             end += line.len();
@@ -424,7 +428,9 @@ impl<'t> Document<'t> {
             let title = self.title(item);
             let bare = before_parenthesis(title);
             let own = [Some(title), before_colon(title)];
-            let short = [bare, number(title), self.place_in_list(item)];
+            let text = without_targets(title);
+            let text = matches!(text, Cow::Owned(_)).then_some(&*text);
+            let short = [bare, text, number(title), self.place_in_list(item)];
             own.into_iter()
                 .flatten()
                 .for_each(|name| go_by(&mut names, slug(name), index));

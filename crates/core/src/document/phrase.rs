@@ -1,5 +1,9 @@
 //! Words of people, without the marks around and between them.
 
+use std::borrow::Cow;
+
+use memchr::memmem;
+
 /// Its words in lower case, without all that is between them.
 pub(super) fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
@@ -15,6 +19,23 @@ pub(super) fn slug(text: &str) -> String {
 /// Without blanks and marks of Markdown around it.
 pub(super) fn bare(words: &str) -> &str {
     words.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '"'))
+}
+
+/// Links by their texts: `[A-1]` of `[A-1](https://x.y)`.
+pub(super) fn without_targets(text: &str) -> Cow<'_, str> {
+    let (mut bare, mut rest) = (String::new(), text);
+    while let Some(at) = memmem::find(rest.as_bytes(), b"](") {
+        let Some(length) = rest[at..].find(')') else {
+            break;
+        };
+        bare.push_str(&rest[..=at]);
+        rest = &rest[at + length + 1..];
+    }
+    if bare.is_empty() {
+        text.into()
+    } else {
+        (bare + rest).into()
+    }
 }
 
 /// Whoever writes this says that an item waits for nothing.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr3};
+use memchr::{memchr, memchr3, memmem};
 
 use super::below::Below;
 use super::phrase::{bare, words};
@@ -17,8 +17,11 @@ const LONGEST: usize = 32;
 /// What may be around a name.
 const MARKS: [char; 8] = ['*', '_', '`', '~', '"', '\'', '#', ' '];
 
-/// What may be before a name.
-const MARKS_OF_LISTS: &[u8] = b" \t-+*_`~\"'#.)0123456789";
+/// What begins words that are no key, or are read elsewhere.
+const BRACKETS: [char; 5] = ['(', '[', '{', '<', '|'];
+
+/// What sets fields of a line apart, with blanks around.
+const APART: [&str; 3] = [" | ", " · ", " • "];
 
 /// Whoever writes one of these means an item.
 const ALWAYS: [&str; 4] = ["blocked by", "blockedby", "depends on", "dependson"];
@@ -42,6 +45,8 @@ pub(super) struct Stated<'t> {
     pub name: Range<usize>,
     /// What stands behind the name, or in the lines of its list.
     pub values: Vec<&'t str>,
+    /// Where that ends on its line.
+    pub end: usize,
     /// Nothing is between the name and what follows: `Depends on x`.
     pub is_sentence: bool,
     /// The name is spelt as no word of a sentence is: `done_when`.
@@ -60,21 +65,55 @@ impl<'t> Document<'t> {
     /// All that the lines of the item's own below its title state.
     pub(super) fn stated_below(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
         let start = markup::line_end(self.text, item.head.end, item.span.end);
-        let below = &self.text[start..item.span.end];
+        self.stated_in(start..item.span.end, item.content_column)
+    }
+
+    /// The same of the lines right below the item that are indented too little to be its own.
+    pub(super) fn stated_beside(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
+        let is_on_line_end = self.text[..item.span.end].ends_with(['\n', '\r']);
+        if item.within.is_some() || !is_on_line_end {
+            return Vec::new();
+        }
+        let mut is_list = false;
+        let is_beside = |line: &&str| {
+            let words = line.trim_start();
+            let marks = ["#", ">", "```", "~~~", "<"];
+            let bullet = bullet(words);
+            // The list of a name, or another list.
+            let goes_on = is_list && bullet.is_some();
+            is_list = goes_on || words.trim_end().ends_with([':', '*']);
+            let is_other = |end| !goes_on && !begins_field(&words[end..]);
+            !words.is_empty()
+                && !marks.iter().any(|mark| words.starts_with(mark))
+                && !markup::has_box(line)
+                && !bullet.is_some_and(is_other)
+        };
+        let lines = self.text[item.span.end..].split_inclusive('\n');
+        let length: usize = lines.take_while(is_beside).map(str::len).sum();
+        if length == 0 {
+            return Vec::new();
+        }
+        self.stated_in(item.span.end..item.span.end + length, 0)
+    }
+
+    /// What the lines of `span` state, whose words begin in this column.
+    fn stated_in(&self, span: Range<usize>, column: usize) -> Vec<Stated<'t>> {
+        let start = span.start;
+        let below = &self.text[span.clone()];
         // To tell which lines are its own takes longer, and hardly an item states anything.
         let may_state = match &self.items {
             // What an item says holds all that is within it.
             ItemList::Read(_) => {
                 let heads = self.heads.get_or_init(|| heads(self.text));
                 let first = heads.partition_point(|at| *at < start);
-                heads.get(first).is_some_and(|at| *at < item.span.end)
+                heads.get(first).is_some_and(|at| *at < span.end)
             }
             ItemList::Outlined { .. } => !heads(below).is_empty(),
         };
         if !may_state {
             return Vec::new();
         }
-        let (mut own, mut is_comment, mut above) = (Below::default(), false, "");
+        let (mut own, mut is_comment, mut above) = (Below::of(column), false, "");
         let (mut found, mut next, mut at) = (Vec::<Stated<'t>>::new(), Next::Other, start);
         for line in below.split_inclusive('\n') {
             let from = at;
@@ -88,7 +127,9 @@ impl<'t> Document<'t> {
             }
             let column = markup::columns(&line[..line.len() - line.trim_start().len()]);
             let (text, bullet) = (without_comment(line), bullet(line));
-            let one = head(line).map(|head| head.stated(line, from));
+            let mut fields = fields(line);
+            let first = fields.next().unwrap_or(0..line.len());
+            let one = head(&line[first.clone()]).map(|head| head.stated(&line[first], from));
             let is_in_sentence = bullet.is_none() && goes_on(before, line);
             let one = one.and_then(|one| {
                 if is_in_sentence {
@@ -97,12 +138,27 @@ impl<'t> Document<'t> {
                     Some(one)
                 }
             });
+            let is_first = one.is_some();
             if let Some(one) = one {
                 next = match one.values[0] {
                     "" => Next::List(column + usize::from(bullet.is_some())),
                     _ => Next::Line,
                 };
                 found.push(one);
+            }
+            let count = found.len();
+            for field in fields {
+                let start = from + field.start;
+                let one = head(&line[field.clone()]).map(|head| head.stated(&line[field], start));
+                let one = one.filter(|one| !one.is_sentence);
+                next = if one.is_some() {
+                    Next::Line
+                } else {
+                    Next::Other
+                };
+                found.extend(one);
+            }
+            if is_first || found.len() > count {
                 continue;
             }
             next = match (next, found.last_mut(), bullet) {
@@ -153,6 +209,7 @@ impl Head {
             says: self.says,
             is_spelt_as_key: is_spelt_as_key(&line[self.name.clone()]),
             name: from + self.name.start..from + self.name.end,
+            end: from + self.value.end,
             values: vec![bare(&line[self.value])],
             is_sentence: self.is_sentence,
         }
@@ -211,26 +268,80 @@ fn heads(text: &str) -> Vec<usize> {
         *at += line.len();
         Some((*at - line.len(), line))
     });
+    // Hardly a text has fields.
+    let has_fields = APART
+        .iter()
+        .any(|sign| memmem::find(text.as_bytes(), sign.as_bytes()).is_some());
+    let states = |line: &str| {
+        head(line).is_some() || has_fields && fields(line).any(|field| head(&line[field]).is_some())
+    };
     lines
-        .filter(|(_, line)| head(line).is_some())
+        .filter(|(_, line)| states(line))
         .map(|(at, _)| at)
         .collect()
 }
 
+/// The fields of a line: what begins with a name and a colon, or states something, goes to the next such. All of the line, if it has but one.
+fn fields(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let signs = memchr3(b'|', "·".as_bytes()[0], "•".as_bytes()[0], line.as_bytes());
+    let is_apart = |at: usize| {
+        let sign = APART.iter().find(|sign| line[at..].starts_with(**sign))?;
+        let field = &line[at + sign.len()..];
+        begins_field(field).then_some((at, at + sign.len()))
+    };
+    let places = line.match_indices(' ').map(|(at, _)| at);
+    let mut bounds = places.filter(move |_| signs.is_some()).filter_map(is_apart);
+    let mut start = Some(0);
+    std::iter::from_fn(move || {
+        let from = start?;
+        let bound = bounds.next();
+        start = bound.map(|(_, start)| start);
+        Some(from..bound.map_or(line.len(), |(end, _)| end))
+    })
+}
+
+/// It begins with letters and a colon, or states something.
+fn begins_field(text: &str) -> bool {
+    let text = &text[..text.floor_char_boundary(LONGEST + 8)];
+    let name = text
+        .split_once(':')
+        .map(|(name, _)| name.trim_matches(MARKS));
+    let is_letter = |c: char| c.is_alphabetic() || matches!(c, ' ' | '-' | '_');
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(is_letter))
+        || head(text).is_some_and(|head| !head.is_sentence)
+}
+
 /// What a line states, if it begins so.
 fn head(line: &str) -> Option<Head> {
-    let around = |byte: &u8| MARKS_OF_LISTS.contains(byte);
-    let first = line.bytes().find(|byte| !around(byte))?;
+    let may_begin = |byte: &u8| byte.is_ascii_alphabetic() || b"([{<|".contains(byte);
+    let first = line.bytes().find(may_begin)?;
     if !Key::may_begin_with(first) && !b"iI".contains(&first) {
         return None;
     }
     let bare = line.trim_start();
     let bullet = bullet(bare).unwrap_or(0);
-    let begin = line.len() - bare[bullet..].trim_start().len();
-    // Long lines are mostly words, or blanks before a box.
-    let may_begin = |byte: &u8| byte.is_ascii_alphabetic() || b"*_`\"'~#".contains(byte);
-    line.as_bytes().get(begin).filter(|byte| may_begin(byte))?;
-    let line = without_comment(line).trim_end();
+    let words =
+        bare[bullet..].trim_start_matches(|c: char| !c.is_alphanumeric() && !BRACKETS.contains(&c));
+    words
+        .as_bytes()
+        .first()
+        .filter(|byte| byte.is_ascii_alphabetic())?;
+    let before = &line[..line.len() - words.len()];
+    let before = before.trim_end_matches(|c| c != ' ' && MARKS.contains(&c));
+    let mut begin = before.len();
+    // What is glued to a name makes it another: `--review`.
+    if before.ends_with(|c: char| c.is_ascii_punctuation()) {
+        return None;
+    }
+    let mut line = without_comment(line).trim_end();
+    let code = line
+        .get(begin..)?
+        .strip_prefix('`')
+        .and_then(|code| code.strip_suffix('`'));
+    let is_code = code.is_some_and(|code| !code.contains('`'));
+    if is_code {
+        (begin, line) = (begin + 1, &line[..line.len() - 1]);
+    }
     // With marks around it, too.
     let words = line.get(begin..line.floor_char_boundary(begin + LONGEST + 8))?;
     let signs = [b':', b'=', "：".as_bytes()[0]];
@@ -247,6 +358,11 @@ fn head(line: &str) -> Option<Head> {
         && let Some((says, name)) = named(at)
     {
         let (value, is_sentence) = (begin + at + length..line.len(), false);
+        // Code may be an example.
+        let says = match says {
+            Says::After { .. } if is_code => Says::After { is_always: false },
+            says => says,
+        };
         return Some(Head {
             says,
             name,

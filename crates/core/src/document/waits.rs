@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use memchr::memmem;
 
@@ -76,7 +77,7 @@ impl<'t> Document<'t> {
     }
 
     /// What such lines name, with what they name and nobody knows.
-    fn needed(&self, stated: &Stated<'_>) -> Vec<String> {
+    pub(super) fn needed(&self, stated: &Stated<'_>) -> Vec<String> {
         let values = stated.values.iter().copied();
         let values: Vec<&str> = values.filter(|value| !self.is_nothing(value)).collect();
         if values.is_empty() {
@@ -96,6 +97,16 @@ impl<'t> Document<'t> {
             named.names.is_empty().then(String::new)
         });
         named.names.into_iter().chain(unknown).collect()
+    }
+
+    /// The name of the item's line that says that it waits, and not for what.
+    pub(crate) fn names_nothing(&self, item: &Item<'_>) -> Option<Range<usize>> {
+        let mut stated = self.stated_below(item).into_iter();
+        let is_empty = |stated: &Stated<'_>| {
+            matches!(stated.says, Says::After { .. })
+                && self.needed(stated).iter().any(String::is_empty)
+        };
+        Some(stated.find(is_empty)?.name)
     }
 
     /// It says that nothing is waited for, and no item is called so.

@@ -131,10 +131,80 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
         .take(2)
         .map(|(at, _)| start + at)
         .chain((is_equated || is_apart).then_some(end));
-    let end = ends
-        .filter(|end| matches!(meant(&words[start..*end]), Some(Key::After | Key::Needs)))
-        .last()?;
-    Some((start..end, Key::After, end + 1))
+    // No word of a sentence has an underscore.
+    let key_to = |end: usize| match meant(&words[start..end])? {
+        Key::After | Key::Needs => Some(Key::After),
+        key => Some(key).filter(|_| is_spelt_as_key(&words[start..end])),
+    };
+    let (end, key) = ends.filter_map(|end| Some((end, key_to(end)?))).last()?;
+    Some((start..end, key, end + 1))
+}
+
+/// The keys that guard the work and stand, with a colon and a value that they can have, in no brackets of `words`: of those without an
+/// underscore `after` alone.
+pub fn guards_in_words(words: &str) -> Vec<Misplaced<'_>> {
+    let (mut depth, mut found) = (0usize, Vec::new());
+    if !words.contains(':') {
+        return found;
+    }
+    for (at, c) in words.char_indices() {
+        match c {
+            '(' | '[' | '{' | '（' => depth += 1,
+            ')' | ']' | '}' | '）' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 && found.len() < MOST => found.extend(guard_before(words, at)),
+            _ => {}
+        }
+    }
+    if !found.is_empty() {
+        let quoted = quoted(words);
+        found.retain(|it: &Misplaced<'_>| !quoted.iter().any(|span| span.contains(&it.name.start)));
+    }
+    found
+}
+
+/// The one whose colon is there.
+fn guard_before(words: &str, colon: usize) -> Option<Misplaced<'_>> {
+    let start = skip_blanks(words.as_bytes(), behind_colon(words.as_bytes(), colon)?);
+    let rest = &words[start..words.floor_char_boundary(start + LONGEST_VALUE)];
+    let value = rest.split('|').next().unwrap_or(rest).trim();
+    let from = words.ceil_char_boundary(colon.saturating_sub(LONGEST));
+    let last = words[from..colon]
+        .rmatch_indices(' ')
+        .map(|(at, _)| from + at + 1);
+    let begins = last.chain((from == 0).then_some(0)).take(2);
+    let key_from = |begin: usize| {
+        let name = words[begin..colon].trim_matches(['*', '_']);
+        let key = if is_spelt_as_key(name) {
+            Key::named(name).filter(|key| key.is_guard())?
+        } else {
+            let is_after = Key::may_begin_with(*name.as_bytes().first()?)
+                && Key::may_begin_sentence(name.split(' ').next()?)
+                && !Key::is_inverse(name)
+                && matches!(Key::meant(name), Some(Key::After | Key::Needs));
+            is_after.then_some(Key::After)?
+        };
+        let is_known = || {
+            matches!(
+                meaning(key.as_str(), || plain_of(value)),
+                Meaning::Known(..)
+            )
+        };
+        let begin = begin + words[begin..].find(name)?;
+        (key == Key::After || is_known()).then_some((begin..begin + name.len(), key))
+    };
+    let (name, key) = begins.filter_map(key_from).last()?;
+    Some(Misplaced {
+        name,
+        key,
+        is_inverse: false,
+        needed: (key == Key::After).then_some(value),
+        is_prose: true,
+        is_among_keys: false,
+    })
+}
+
+fn is_spelt_as_key(name: &str) -> bool {
+    name.contains('_') && Key::named(name).is_some()
 }
 
 /// The key that `name` says; the other way round, too.
