@@ -70,8 +70,12 @@ impl<'t> Document<'t> {
 
     /// The same of the lines right below the item that are indented too little to be its own.
     pub(super) fn stated_beside(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
-        let is_on_line_end = self.text[..item.span.end].ends_with(['\n', '\r']);
-        if item.within.is_some() || !is_on_line_end {
+        let is_read = matches!(self.items, ItemList::Read(_));
+        let is_last = || is_read && !self.may_state(item.span.end..self.text.len());
+        if item.within.is_some() || is_last() {
+            return Vec::new();
+        }
+        if !self.text[..item.span.end].ends_with(['\n', '\r']) {
             return Vec::new();
         }
         let mut is_list = false;
@@ -96,21 +100,25 @@ impl<'t> Document<'t> {
         self.stated_in(item.span.end..item.span.end + length, 0)
     }
 
+    /// A line of `span` begins so.
+    fn may_state(&self, span: Range<usize>) -> bool {
+        match &self.items {
+            // What an item says holds all that is within it.
+            ItemList::Read(_) => {
+                let heads = self.heads.get_or_init(|| heads(self.text));
+                let first = heads.partition_point(|at| *at < span.start);
+                heads.get(first).is_some_and(|at| *at < span.end)
+            }
+            ItemList::Outlined { .. } => !heads(&self.text[span]).is_empty(),
+        }
+    }
+
     /// What the lines of `span` state, whose words begin in this column.
     fn stated_in(&self, span: Range<usize>, column: usize) -> Vec<Stated<'t>> {
         let start = span.start;
         let below = &self.text[span.clone()];
         // To tell which lines are its own takes longer, and hardly an item states anything.
-        let may_state = match &self.items {
-            // What an item says holds all that is within it.
-            ItemList::Read(_) => {
-                let heads = self.heads.get_or_init(|| heads(self.text));
-                let first = heads.partition_point(|at| *at < start);
-                heads.get(first).is_some_and(|at| *at < span.end)
-            }
-            ItemList::Outlined { .. } => !heads(below).is_empty(),
-        };
-        if !may_state {
+        if !self.may_state(span) {
             return Vec::new();
         }
         let (mut own, mut is_comment, mut above) = (Below::of(column), false, "");
