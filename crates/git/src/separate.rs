@@ -72,11 +72,11 @@ pub(super) fn separated(
         own.extend(line);
     };
     let mut back = back.into_iter().peekable();
-    for nth in 0..=now.count() {
+    for (nth, is_out) in is_out.into_iter().chain([true]).enumerate() {
         while let Some((_, old)) = back.next_if(|(at, _)| *at <= nth) {
             old.for_each(|line| push(before.line(line)));
         }
-        if nth < now.count() && !is_out[nth] {
+        if !is_out {
             push(now.line(nth));
         }
     }
@@ -126,11 +126,11 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// What was changed from the one to the other, as ranges of lines.
-fn changes(
-    old: &Lines<'_>,
-    new: &Lines<'_>,
-) -> Result<Vec<(Range<usize>, Range<usize>)>, git2::Error> {
+/// Lines of one text, and those that stand in their place in another.
+type Change = (Range<usize>, Range<usize>);
+
+/// What was changed from the one to the other.
+fn changes(old: &Lines<'_>, new: &Lines<'_>) -> Result<Vec<Change>, git2::Error> {
     let mut options = DiffOptions::new();
     options
         .context_lines(0)
@@ -155,10 +155,7 @@ fn changes(
 }
 
 /// The same, where lines that were replaced by as many are a piece each.
-fn pieces(
-    old: &Lines<'_>,
-    new: &Lines<'_>,
-) -> Result<Vec<(Range<usize>, Range<usize>)>, git2::Error> {
+fn pieces(old: &Lines<'_>, new: &Lines<'_>) -> Result<Vec<Change>, git2::Error> {
     let mut pieces = Vec::new();
     for (old, new) in changes(old, new)? {
         if old.len() == new.len() {
