@@ -90,11 +90,15 @@ impl Repository {
         let checkout = self.checkout(path)?;
         let reference = reference(path);
         let before = self.tip(&reference)?;
-        let converts = self.converts_files(&checkout);
-        let may_differ = *furnished != Furnished::default() || converts;
+        let compared = if self.converts_files(&checkout) {
+            Compared::ButItsEnd
+        } else {
+            Compared::All
+        };
+        let may_differ = *furnished != Furnished::default() || compared == Compared::ButItsEnd;
         let _held = may_differ.then(|| self.hold_clean_up()).transpose()?;
         let commit = if may_differ {
-            self.held_beyond_head(&checkout, &furnished.copied, converts)?
+            self.held_beyond_head(&checkout, &furnished.copied, compared)?
         } else {
             None
         };
@@ -249,7 +253,7 @@ impl Repository {
         &self,
         checkout: &Checkout,
         copied: &[PathBuf],
-        converts: bool,
+        compared: Compared,
     ) -> Result<Option<CommitId>, GitError> {
         let Some(head) = self.head_in(&checkout.git_dir)?.commit() else {
             return Ok(None);
@@ -257,12 +261,13 @@ impl Repository {
         let changes = self.refreshed_status(checkout)?;
         let ignored = self.ignored_in(checkout)?;
         let head = self.find_commit(&head)?;
-        let is_same = changes.is_clean() || {
-            let tree = self.tree_of_work(checkout, &changes.nested)?;
-            tree.id() == head.tree_id()
+        let tree = if changes.is_clean() {
+            head.tree().map_err(GitError::library("read a tree"))?
+        } else {
+            self.tree_of_work(checkout, &changes.nested)?
         };
         let besides = [&changes.submodules, &changes.nested, &ignored, copied];
-        if is_same && besides.iter().all(|paths| paths.is_empty()) {
+        if tree.id() == head.tree_id() && besides.iter().all(|paths| paths.is_empty()) {
             return Ok(None);
         }
         let mut message = format!("{WORDS}\n\n");
@@ -274,10 +279,9 @@ impl Repository {
         for blob in copies(&checkout.root, copied) {
             message += &format!("{COPIED_BLOB}{blob}\n");
         }
-        if converts {
+        if compared == Compared::ButItsEnd {
             message += CONVERTS;
         }
-        let tree = self.tree_of_work(checkout, &changes.nested)?;
         self.write_commit(&tree, &[&head], &message).map(Some)
     }
 
