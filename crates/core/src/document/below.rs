@@ -46,8 +46,7 @@ impl<'l> Below<'l> {
             return false;
         }
         let column = markup::columns(&line[..line.len() - words.len()]);
-        let bullet =
-            markup::bullet_end(words, 0).filter(|end| words[*end..].starts_with([' ', '\t']));
+        let bullet = bullet(words);
         if self.is_apart || bullet.is_some() {
             while self.columns.len() > 1 && self.columns.last().is_some_and(|it| *it > column) {
                 self.columns.pop();
@@ -81,4 +80,10 @@ impl<'l> Below<'l> {
         self.is_apart = false;
         self.step.is_none() && !self.is_quoted
     }
+}
+
+/// Where the words of a list item begin.
+pub(super) fn bullet(line: &str) -> Option<usize> {
+    let end = markup::bullet_end(line, 0)?;
+    line[end..].starts_with([' ', '\t']).then_some(end)
 }

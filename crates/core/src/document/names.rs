@@ -8,9 +8,8 @@ use memchr::{memchr_iter, memchr3};
 
 use super::all_names::AllNames;
 use super::below::Below;
-use super::phrase::{slug, without_targets};
-
 use super::keys::misplaced;
+use super::phrase::{slug, without_targets};
 use super::stated::Says;
 use super::waits::{is_to_do, may_say_before};
 use super::{Document, Item, ItemList, parse};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr3, memmem};
 
-use super::below::Below;
+use super::below::{Below, bullet};
 use super::phrase::{bare, words};
 use super::{Document, Item, ItemList};
 use crate::markup;
@@ -262,12 +262,6 @@ fn without_comment(line: &str) -> &str {
     memchr(b'<', line.as_bytes())
         .and_then(|at| Some(&line[..at + line[at..].find("<!--")?]))
         .unwrap_or(line)
-}
-
-/// Where the words of a list item begin.
-fn bullet(line: &str) -> Option<usize> {
-    let end = markup::bullet_end(line, 0)?;
-    line[end..].starts_with([' ', '\t']).then_some(end)
 }
 
 /// Where the lines of a text begin that state something.

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
+use super::Key;
 use super::pairs::{Pair, Pairs, behind_colon, skip_blanks, value_end};
-use super::value::{meaning, plain_of};
-use super::{Key, Meaning};
+use super::value::takes;
 
 const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('{', '}'), ('（', '）')];
 
@@ -63,13 +63,7 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
             let is_quoted = words[name.clone()].starts_with(['"', '\'']);
             let is_code =
                 is_glued || words[opened..].starts_with('{') && (is_quoted || key != Key::After);
-            let says = || {
-                key == Key::After
-                    || matches!(
-                        meaning(key.as_str(), || plain_of(value)),
-                        Meaning::Known(..)
-                    )
-            };
+            let says = || key == Key::After || takes(key, value);
             if is_code || !says() {
                 return None;
             }
@@ -183,14 +177,8 @@ fn guard_before(words: &str, colon: usize) -> Option<Misplaced<'_>> {
                 && matches!(Key::meant(name), Some(Key::After | Key::Needs));
             is_after.then_some(Key::After)?
         };
-        let is_known = || {
-            matches!(
-                meaning(key.as_str(), || plain_of(value)),
-                Meaning::Known(..)
-            )
-        };
         let begin = begin + words[begin..].find(name)?;
-        (key == Key::After || is_known()).then_some((begin..begin + name.len(), key))
+        (key == Key::After || takes(key, value)).then_some((begin..begin + name.len(), key))
     };
     let (name, key) = begins.filter_map(key_from).last()?;
     Some(Misplaced {
