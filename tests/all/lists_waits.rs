@@ -1,6 +1,7 @@
 //! What an item waits for, and what else guards it, in the words of people: read as meant, or told, and its item left; prose is words.
 
 use crate::lists::{drain, item, waits, with_list, worked};
+use crate::support::{Ran, Scratch};
 
 const SCRIPT: &str = "  ```sh\n  echo x >$TAVERN_TASK\n  ```\n";
 
@@ -39,6 +40,12 @@ fn assert_waits(line: &str, below: &str, needed: &[&str]) {
     check.ends(0);
     let claim = scratch.run("tavern-claim", &["--task", "TODO.md:1"]);
     claim.ends(3).says(needed[0]);
+}
+
+/// That `check` calls a key of the list misplaced.
+fn is_told(scratch: &Scratch) -> Ran {
+    let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
+    check.says("is not read as it stands here")
 }
 
 #[test]
@@ -244,8 +251,7 @@ fn what_is_stated_right_below_an_item_and_is_not_indented_as_its_words_stops_it(
         "Depends on: A-1\n# More\n",
     ] {
         let scratch = with_list(&format!("- [ ] Last\n{SCRIPT}{below}\n{}", others()));
-        let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
-        check.says("is not read as it stands here");
+        is_told(&scratch);
         assert!(!worked(&scratch).contains(&"Last".to_owned()), "{below}");
         let claim = scratch.run("tavern-claim", &["--task", "TODO.md:1"]);
         claim.ends(3);
@@ -302,9 +308,7 @@ fn what_names_an_item_in_brackets_of_a_title_is_not_worked_too_early() {
         "Last (done_when false)",
         "Last (max_attempts 1)",
     ] {
-        let scratch = with_list(&format!("- [ ] {line}\n{SCRIPT}\n{}", others()));
-        let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
-        check.says("is not read as it stands here");
+        is_told(&with_list(&format!("- [ ] {line}\n{SCRIPT}\n{}", others())));
     }
     for line in [
         "Last (requires UTF-8)",
@@ -350,10 +354,7 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
         "Priority: high | Max attempts: 1 | Effort: 2h",
     ] {
         let scratch = with_list(&format!("- [ ] Last\n  {below}\n{SCRIPT}{}", item("A")));
-        let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
-        check
-            .says("is not read as it stands here")
-            .says("at the end of the first line");
+        is_told(&scratch).says("at the end of the first line");
         assert_eq!(worked(&scratch), ["A"], "{below}");
         scratch
             .run("tavern-claim", &["--task", "TODO.md:1"])
