@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::branch::oid;
 use super::history::path_of;
-use super::program::{THOROUGH, pathspec};
+use super::program::{THOROUGH, pathspec, records};
 use super::repository::Checkout;
 use super::salvage::Index;
 use super::separate::{Compared, separated};
@@ -49,10 +49,10 @@ const NESTED: &str = "nested ";
 /// A line of it: git may store files otherwise than they are checked out.
 const CONVERTS: &str = "converts";
 
-/// Most copied files that are known again elsewhere, and their longest. So long a text, beside the first, everybody may have written.
+/// Most copied files that are known again elsewhere, the longest of them, and the length up to which two files may be alike by chance.
 const MOST_COPIES: usize = 2_000;
 const LONGEST_COPY: u64 = 4 << 20;
-const ANYBODYS: u64 = 8;
+const TRIVIAL: u64 = 8;
 
 /// Most ignored paths that are remembered.
 const MOST_IGNORED: usize = 500;
@@ -302,12 +302,14 @@ impl Repository {
     }
 
     /// What git ignored in the worktree before its agent began and does not any more, though nobody has added it.
-    pub(super) fn shown_since(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
-        let Some(baseline) = self.baseline(&checkout.root)? else {
+    pub(super) fn no_longer_ignored(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
+        let Some(id) = self.tip(&reference(&checkout.root))? else {
             return Ok(Vec::new());
         };
-        let mut ignored: Vec<PathBuf> = baseline.listed(IGNORED).collect();
-        let listed = |ignored: &[PathBuf], which: &[&str]| {
+        let commit = self.find_commit(&id)?;
+        let message = commit.message().unwrap_or_default();
+        let mut ignored: Vec<PathBuf> = listed(message, IGNORED).collect();
+        let in_git = |ignored: &[PathBuf], which: &[&str]| {
             let paths = ignored.iter().map(|path| pathspec("top,literal", path));
             let listing = self.call(checkout).args(["ls-files", "-z"]).args(which);
             let found = listing.arg("--").args(paths).limit(THOROUGH).read()?;
@@ -315,11 +317,11 @@ impl Repository {
         };
         let is_in = |found: &[PathBuf], path: &Path| found.iter().any(|one| one.starts_with(path));
         if !ignored.is_empty() {
-            let shown = listed(&ignored, &["--others", "--exclude-standard"])?;
+            let shown = in_git(&ignored, &["--others", "--exclude-standard"])?;
             ignored.retain(|path| is_in(&shown, path));
         }
         if !ignored.is_empty() {
-            let added = listed(&ignored, &[])?;
+            let added = in_git(&ignored, &[])?;
             ignored.retain(|path| !is_in(&added, path));
         }
         Ok(ignored)
@@ -335,12 +337,17 @@ impl Repository {
     }
 }
 
+/// The paths of the lines of a baseline's message that begin with `word`.
+fn listed<'m>(message: &'m str, word: &'static str) -> impl Iterator<Item = PathBuf> + use<'m> {
+    let lines = message.lines();
+    lines
+        .filter_map(move |line| line.strip_prefix(word))
+        .map(PathBuf::from)
+}
+
 /// The paths of a list of files and folders.
 fn names(listed: &[u8]) -> Vec<PathBuf> {
-    let names = listed
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty());
-    names
+    records(listed)
         .map(|name| path_of(name.strip_suffix(b"/").unwrap_or(name)))
         .collect()
 }
@@ -352,7 +359,7 @@ fn copies(root: &Path, copied: &[PathBuf]) -> Vec<Oid> {
         .flat_map(|path| walkdir::WalkDir::new(root.join(path)));
     let files = files.filter_map(Result::ok).filter(|entry| {
         let length = entry.metadata().map_or(0, |found| found.len());
-        entry.file_type().is_file() && (ANYBODYS + 1..=LONGEST_COPY).contains(&length)
+        entry.file_type().is_file() && (TRIVIAL + 1..=LONGEST_COPY).contains(&length)
     });
     let blob = |entry: walkdir::DirEntry| Oid::hash_file(ObjectType::Blob, entry.path()).ok();
     files.take(MOST_COPIES).filter_map(blob).collect()
@@ -381,10 +388,7 @@ impl Baseline<'_> {
     }
 
     fn listed(&self, word: &'static str) -> impl Iterator<Item = PathBuf> {
-        let lines = self.message.lines();
-        lines
-            .filter_map(move |line| line.strip_prefix(word))
-            .map(PathBuf::from)
+        listed(&self.message, word)
     }
 
     /// Parts `tree`, which stands on top of `at` and its history, from what was there before.
@@ -418,7 +422,8 @@ impl Baseline<'_> {
             }
         };
         let git = &self.repository.git;
-        let since = sides(git, &self.held, tree)?;
+        let diff = git.diff_tree_to_tree(Some(&self.held), Some(tree), None)?;
+        let since = sides_of(&diff);
         let by_others =
             newer.map_or_else(|| Ok(Sides::new()), |newer| sides(git, &self.before, newer))?;
         for (path, (before, held)) in &self.places {
@@ -434,7 +439,7 @@ impl Baseline<'_> {
             };
             put(path.clone(), now, own, theirs);
         }
-        let moved = self.moved(tree, others, &since)?;
+        let moved = self.moved(tree, others, &since, diff)?;
         for (from, path) in &moved {
             let (before, held) = self.places.get(from).copied().unwrap_or_default();
             let now = entry(tree, path)?;
@@ -481,6 +486,7 @@ impl Baseline<'_> {
         tree: &Tree<'_>,
         others: &Tree<'_>,
         since: &Sides,
+        mut diff: git2::Diff<'_>,
     ) -> Result<Vec<(PathBuf, PathBuf)>, git2::Error> {
         let (mut places, mut known, mut is_one_gone) = (HashMap::new(), HashSet::new(), false);
         for (path, (before, held)) in &self.places {
@@ -497,7 +503,6 @@ impl Baseline<'_> {
             .filter_map(|line| Some(line.strip_prefix(COPIED_BLOB)?.to_owned()))
             .collect();
         let git = &self.repository.git;
-        let mut diff = git.diff_tree_to_tree(Some(&self.held), Some(tree), None)?;
         if is_one_gone {
             diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
         }
@@ -516,7 +521,7 @@ impl Baseline<'_> {
             if let Some(from) = from
                 && !self.places.contains_key(path)
                 && entry(others, path)? != entry(tree, path)?
-                && length() > entry(tree, from)?.map_or(0, |_| ANYBODYS)
+                && length() > entry(tree, from)?.map_or(0, |_| TRIVIAL)
             {
                 moved.push((from.to_owned(), path.to_owned()));
             }
@@ -729,11 +734,16 @@ type Entry = Option<(Oid, FileMode)>;
 type Sides = BTreeMap<PathBuf, (Entry, Entry)>;
 
 fn sides(git: &git2::Repository, one: &Tree<'_>, other: &Tree<'_>) -> Result<Sides, git2::Error> {
+    Ok(sides_of(&git.diff_tree_to_tree(
+        Some(one),
+        Some(other),
+        None,
+    )?))
+}
+
+fn sides_of(diff: &git2::Diff<'_>) -> Sides {
     let mut sides = Sides::new();
-    for delta in git
-        .diff_tree_to_tree(Some(one), Some(other), None)?
-        .deltas()
-    {
+    for delta in diff.deltas() {
         let side = |file: DiffFile<'_>| Some((file.id(), mode(file.mode().into())));
         let (old, new) = (delta.old_file(), delta.new_file());
         let Some(path) = new.path_bytes().or(old.path_bytes()) else {
@@ -748,7 +758,7 @@ fn sides(git: &git2::Repository, one: &Tree<'_>, other: &Tree<'_>) -> Result<Sid
             both.1 = side(new);
         }
     }
-    Ok(sides)
+    sides
 }
 
 fn entry(tree: &Tree<'_>, path: &Path) -> Result<Entry, git2::Error> {

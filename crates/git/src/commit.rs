@@ -154,7 +154,7 @@ impl Repository {
             let listing = ["ls-files", "--stage", "-z"];
             paths.extend(gitlinks(&self.call(checkout).args(listing).read()?));
         }
-        paths.extend(self.shown_since(checkout)?);
+        paths.extend(self.no_longer_ignored(checkout)?);
         paths.retain(|path| !checkout.is_behind_link(path));
         Ok(paths)
     }
