@@ -570,7 +570,11 @@ fn stays_in_sandbox(
         return Ok(());
     }
     let general = || {
-        parse(&board.read(queue).ok()?.content)
+        board
+            .read(queue)
+            .ok()?
+            .content
+            .parse()
             .0
             .front()
             .role

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use tavern_core::document::parse;
 use tavern_core::front::EmptyBehavior;
 use tavern_core::task::TaskId;
 use tavern_run::agent::{Agent, End, Told, obey_stop};
@@ -193,7 +192,10 @@ fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
     let mut said = Vec::new();
     for queue in queues {
         said.push(
-            parse(&site.board.read(queue)?.content)
+            site.board
+                .read(queue)?
+                .content
+                .parse()
                 .0
                 .front()
                 .empty_behavior

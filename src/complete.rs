@@ -17,7 +17,6 @@ use clap_complete::{CompleteEnv, Shell};
 
 use super::human;
 use super::program::{PROGRAMS, Program};
-use tavern_core::document::parse;
 use tavern_store::Board;
 use tavern_store::config::Config;
 
@@ -144,7 +143,7 @@ fn items(_: &OsStr) -> Vec<CompletionCandidate> {
         let Ok(text) = board.read(&queue) else {
             continue;
         };
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         all.extend(document.items().iter().filter_map(|item| {
             let title = human::title(document.title(item)).into_owned();
             Some(CompletionCandidate::new(item.id.as_ref()?.as_str()).help(Some(title.into())))

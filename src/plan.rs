@@ -1,6 +1,5 @@
 //! `tavern-plan`: queue a request, to be turned into items by a planner.
 
-use tavern_core::document::parse;
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::key::Key;
 use tavern_core::lease::Life;
@@ -56,7 +55,7 @@ impl Verb for Args {
         let config = Config::load(board.dir())?;
         let role = self.role(&config)?;
         let queue = context.queue(&board, &self.queue)?;
-        let general = parse(&board.read(&queue)?.content).0.front().role.clone();
+        let general = board.read(&queue)?.content.parse().0.front().role.clone();
         let is_usual = general.as_deref().unwrap_or(DEFAULT_ROLE) == role;
         let is_typed = !self.request.is_empty();
         let request = if is_typed {

@@ -105,7 +105,7 @@ fn list(context: &Context, board: &Board, names: &[String]) -> Result<Exit, CliE
                 continue;
             }
         };
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         let (counts, archived, priority) = (
             document.counts(),
             archived.count(queue),

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tavern_core::document::{Document, Item, parse};
+use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{DEFAULT_ROLE, for_roles};
 use tavern_core::task::Task;
 use tavern_run::agent::Told;
@@ -179,7 +179,7 @@ impl Verb for Args {
         }
         // Only now: what is refused leaves nothing behind, nor does a text without items.
         for queue in &queues {
-            if !parse(&site.board.read(queue)?.content).0.items().is_empty() {
+            if !site.board.read(queue)?.content.parse().0.items().is_empty() {
                 site.board.remember(queue)?;
             }
         }
@@ -604,7 +604,7 @@ fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<BTreeSet<Stri
         .iter()
         .map(|queue| site.board.read(queue))
         .collect::<Result<Vec<_>, _>>()?;
-    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.parse().0).collect();
     let roles = site.config.known_roles();
     let open = |document: &Document<'_>| {
         let items = document
@@ -706,7 +706,11 @@ fn some_time(text: &str) -> Result<Period, String> {
 fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
     let is_open = |item: &&Item<'_>| !item.status.is_ended() && !item.aside;
     let open = |queue| {
-        Ok(parse(&site.board.read(queue)?.content)
+        Ok(site
+            .board
+            .read(queue)?
+            .content
+            .parse()
             .0
             .items()
             .iter()

@@ -28,7 +28,7 @@ impl Saved {
             let ended = if saved.is_empty() || *saved == *now.content {
                 Vec::new()
             } else {
-                ended(&parse(saved).0, &parse(&now.content).0)
+                ended(&parse(saved).0, &now.content.parse().0)
             };
             let Some((first, _, status)) = ended.first() else {
                 continue;

@@ -182,7 +182,8 @@ impl Summary {
             .filter_map(|queue| site.board.read(queue).ok())
         {
             live.extend(
-                parse(&text.content)
+                text.content
+                    .parse()
                     .0
                     .items()
                     .iter()
@@ -353,7 +354,7 @@ pub(super) fn summarise(
         .collect();
     for queue in &all {
         let text = site.board.read(queue)?;
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         strayed.retain(|id| document.find(id).is_none());
     }
     let own = all.len();
@@ -366,7 +367,7 @@ pub(super) fn summarise(
     let mut unready = lacking(site, &all);
     for (number, queue) in all.iter().enumerate() {
         let text = site.board.read(queue)?;
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         let mut apart = document.apart();
         for (at, item) in document.items().iter().enumerate() {
             let titled = for_roles(&document, item, &roles);

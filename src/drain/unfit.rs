@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use super::crew::Post;
 use crate::check::{Fault, errors_if};
 use crate::{CliError, Context, Exit, human};
-use tavern_core::document::parse;
 use tavern_core::eligible::{DEFAULT_ROLE, Lack, for_roles};
 use tavern_core::need::NeedKind;
 use tavern_core::problem::{Position, listed};
@@ -39,7 +38,7 @@ impl Prospect {
         );
         for queue in queues {
             let text = site.board.read(queue)?;
-            let (document, _) = parse(&text.content);
+            let (document, _) = text.content.parse();
             for item in document
                 .items()
                 .iter()

@@ -1,6 +1,6 @@
 //! The queues, each read and parsed once for all that is shown of it.
 
-use tavern_core::document::{Document, parse};
+use tavern_core::document::Document;
 use tavern_core::problem::Problem;
 use tavern_store::{Board, Queue, Text};
 
@@ -21,7 +21,7 @@ impl<'t> QueueRead<'t> {
     /// In the order of the texts.
     pub fn all(texts: &'t [Text]) -> Vec<QueueRead<'t>> {
         let read = |text: &'t Text| {
-            let (document, problems) = parse(&text.content);
+            let (document, problems) = text.content.parse();
             QueueRead {
                 text,
                 document,

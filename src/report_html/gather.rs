@@ -9,7 +9,6 @@ use super::chronicle::{
 };
 use crate::legible::{Ends, Extract, Legible};
 use crate::{CliError, Context, hints, need};
-use tavern_core::document::parse;
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
 use tavern_core::event::Kind;
 use tavern_core::need::NeedKind;
@@ -160,7 +159,7 @@ fn items(context: &Context, board: &Board, scope: &PageScope<'_>) -> (Vec<Draft>
                 continue;
             }
         };
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         for item in document.items() {
             let is_step = item.within.is_some() && item.id.is_none();
             if item.aside || is_step {

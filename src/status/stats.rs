@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::record::{Record, Share, SpentBy, Stats};
 use crate::overview::since::StandingSince;
 use crate::{CliError, Context, human};
-use tavern_core::document::parse;
 use tavern_core::event::Kind;
 use tavern_core::monitor::Deed;
 use tavern_core::task::{Status, TaskId, Timestamp};
@@ -48,7 +47,7 @@ pub(super) fn gather(board: &Board, queues: &[Queue], named: &[String]) -> Resul
         .iter()
         .filter(|text| queues.contains(&text.queue))
     {
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         for item in document.items() {
             *stats.depth.entry(item.status.as_str()).or_default() += 1;
             let since = standing

@@ -697,9 +697,10 @@ fn a_buffer_from_before_a_switch_and_back_contradicts_nothing_that_was_done_sinc
             "T-2: second\n",
             "T-3: three\n  Typed.\n",
             "T-1: one (question: which?",
-            "T-4: four (returns: 1",
+            "T-4: four (reason: given back)",
         ],
     );
+    assert_eq!(scratch.item("T-4")["returns"], 1);
     scratch.stands("T-1", "waiting", 0);
     is_calm(&scratch);
 }
@@ -813,9 +814,10 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_typed_in_it_at_once() {
         &[
             "T-1: one, typed\n",
             "- [ ] another\n",
-            "T-2: two (returns: 1",
+            "T-2: two (reason: given back)",
         ],
     );
+    assert_eq!(clone.item("T-2")["returns"], 1);
 }
 
 /// Another branch lacks an item, and others have been done since: an editor loads what git puts back, and saves it twice.
@@ -1195,7 +1197,8 @@ fn a_reset_to_what_was_merged_undoes_nothing() {
             scratch.queue()
         );
     }
-    has(&scratch.queue(), &["T-1: one (attempt: 1, "]);
+    has(&scratch.queue(), &["T-1: one (reason: no)"]);
+    scratch.stands("T-1", "pending", 1);
     is_calm(&scratch);
 }
 
@@ -1230,8 +1233,9 @@ fn who_loaded_what_was_merged_undoes_nothing() {
     scratch.settle();
     has(
         &scratch.queue(),
-        &["T-1: one (attempt: 1, ", "question: which?"],
+        &["T-1: one (reason: no)", "question: which?"],
     );
+    scratch.stands("T-1", "pending", 1);
     let token = scratch.claim("T-3", &[]);
     scratch
         .run("tavern-release", &["T-3", "--token", &token])
@@ -1241,11 +1245,13 @@ fn who_loaded_what_was_merged_undoes_nothing() {
     has(
         &scratch.queue(),
         &[
-            "T-1: one (attempt: 1, ",
+            "T-1: one (reason: no)",
             "question: which?",
-            "T-3: three, typed (returns: 1",
+            "T-3: three, typed (reason: given back)",
         ],
     );
+    scratch.stands("T-1", "pending", 1);
+    assert_eq!(scratch.item("T-3")["returns"], 1);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn what_became_of_an_item_stays_whoever_goes_on_in_a_text_from_before_it_had_an_
     let ends: [(&str, &[&str], &str); 4] = [
         ("tavern-report", &["--done"], "- [x] "),
         ("tavern-report", &["--waiting", "what?"], "question: what"),
-        ("tavern-release", &[], "returns: 1"),
+        ("tavern-release", &[], "reason: given back"),
         ("", &[], "agent: "),
     ];
     let retitled = |title: &str| NAMELESS.replace("new item", title);
@@ -445,7 +445,7 @@ fn who_ticks_in_an_old_text_what_an_agent_has_just_done_undoes_nothing() {
     let parts = [
         "T-9: nine\n",
         "T-2: two, others'\n",
-        "- [x] T-1: one\n  (worktree: false, result: answer, attempt: 1, completed: ",
+        "- [x] T-1: one\n  (worktree: false, result: answer, completed: ",
     ];
     has(&scratch.queue(), &parts);
     scratch.stands("T-1", "completed", 1);
@@ -569,8 +569,14 @@ fn a_text_from_between_two_archivings_of_the_same_items_undoes_nothing() {
     save(&scratch, &loaded.replace("T-2: two", "T-2: two, typed"));
     has(
         &scratch.queue(),
-        &["T-1: one (returns: 1", "T-2: two, typed (returns: 1"],
+        &[
+            "T-1: one (reason: given back)",
+            "T-2: two, typed (reason: given back)",
+        ],
     );
+    for id in ["T-1", "T-2"] {
+        assert_eq!(scratch.item(id)["returns"], 1);
+    }
 }
 
 /// The last item that was added shows that the text is the newest.

@@ -510,11 +510,11 @@ impl Service {
             "README.md\nTODO.md"
         );
         git(&["pull", "--quiet", "origin", "main"]);
-        let list = self.scratch.read("TODO.md").replace(
-            "attempt: 1, status: dead, reason: exited with code 1",
+        self.scratch.change(
+            "TODO.md",
+            "status: dead, reason: exited with code 1",
             "priority: 1",
         );
-        self.scratch.write("TODO.md", list);
         self.scratch.write("mended.txt", "");
         self.scratch.commit(&["TODO.md", "mended.txt"], "Mend");
         git(&["push", "--quiet", "origin", "main"]);

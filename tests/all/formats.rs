@@ -272,7 +272,7 @@ fn a_task_list_of_github_is_ticked_in_place() {
         .run("tavern-drain", &["PR.md", "--agents", "2"])
         .succeeds();
     let after = scratch.read("PR.md");
-    let is_title = |line: &&str| !line.trim_start().starts_with("(attempt: 1, ");
+    let is_title = |line: &&str| !line.trim_start().starts_with("(commit: ");
     let (was, is): (Vec<&str>, Vec<&str>) = (
         before.split('\n').collect(),
         after.split('\n').filter(is_title).collect(),

@@ -273,9 +273,12 @@ fn a_card_that_died_goes_back_to_its_column_and_keys_below_a_card_are_indented_a
     has(
         todo,
         &[
-            ": Dies (max_attempts: 1, attempt: 1, reason: exited with code 3, status: dead)\n    ```sh\n    exit 3\n",
+            ": Dies (max_attempts: 1, reason: exited with code 3, status: dead)\n    ```sh\n    exit 3\n",
         ],
     );
+    let dead = todo.lines().find(|line| line.contains(": Dies ("));
+    let id = dead.and_then(|line| line.strip_prefix("- [ ] ")?.split(':').next());
+    scratch.stands(id.expect("it got one"), "dead", 1);
     assert!(rest.trim_start().starts_with("## Done\n"), "{after}");
     has(
         rest,

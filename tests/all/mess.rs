@@ -73,11 +73,8 @@ fn work_is_kept_where_its_item_is_told_later_that_it_needs_no_repository() {
         "",
     );
     assert!(work_once(&scratch).contains("failed"));
-    let queue = scratch.queue();
-    scratch.write(
-        QUEUE,
-        queue.replace("(attempt: 1", "(worktree: false, attempt: 1"),
-    );
+    scratch.stands("T-1", "pending", 1);
+    scratch.change(QUEUE, " (reason: ", " (worktree: false, reason: ");
     assert!(work_once(&scratch).contains("completed"));
     let kept = scratch.git(&["log", "--all", "--format=%s", "--", "work.txt"]);
     assert_eq!(kept, "Salvage T-1: Change my mind");
@@ -197,7 +194,8 @@ fn a_run_whose_program_could_not_be_started_has_ended() {
     );
     // Not at once again, and for nobody's fault.
     assert!(said.contains("; again at "), "{said}");
-    has(&scratch.queue(), &["returns: 1", "can't start the agent"]);
+    has(&scratch.queue(), &["can't start the agent"]);
+    assert_eq!(scratch.stands("T-1", "pending", 0)["returns"], 1);
     let (outcome, reason) = outcomes(&scratch).remove(0);
     assert!(
         outcome == "not_ready" && reason.contains("can't start the agent"),
@@ -213,7 +211,7 @@ fn a_holder_that_slept_while_another_took_its_task_leaves_the_worktree_alone() {
     late.signal(Signal::STOP);
     wait_until("its task is given back", || {
         scratch.run("tavern-reap", &[]).succeeds();
-        scratch.queue().contains("returns: 1")
+        scratch.item("T-1")["returns"] == 1
     });
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     let worktree = scratch.work().join(".tavern/worktrees/T-1");

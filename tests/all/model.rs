@@ -853,6 +853,7 @@ fn tells(last: &Entry, before: &State, after: &State) {
     );
     for (name, item) in after.items.iter().filter(|(name, _)| *name != task) {
         assert_eq!(Some(item), before.items.get(name), "{name} is not {task}");
+        assert_eq!(after.tasks.get(name), before.tasks.get(name), "{name}");
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tavern_core::document::parse;
+use tavern_core::key::Key;
+use tavern_core::states::StateKeys;
 use tavern_core::task::{Status, Task, TaskId};
 use tavern_store::config::Config;
 use tavern_store::{Board, Entry, Error, Seek, no_process, tail_log};
@@ -17,6 +18,8 @@ pub struct State {
     pub texts: BTreeMap<String, String>,
     /// Each item with an ID: its status and its exact text. A second one of the same ID has `#2` behind it.
     pub items: BTreeMap<String, (Status, String)>,
+    /// All that each of them is, with what is remembered apart from its text.
+    pub tasks: BTreeMap<String, Task>,
     /// The token of each lease, by task.
     pub leases: BTreeMap<String, u64>,
     pub log: Vec<Entry>,
@@ -28,21 +31,23 @@ impl State {
         let mut state = State {
             texts: BTreeMap::new(),
             items: BTreeMap::new(),
+            tasks: BTreeMap::new(),
             leases: BTreeMap::new(),
             log: Vec::new(),
         };
         for queue in board.queues().expect("the queues can be listed") {
             let text = board.read(&queue).expect("the queue can be read");
-            let (document, _) = parse(&text.content);
+            let (document, _) = text.content.parse();
             for item in document.items() {
                 let Some(id) = &item.id else { continue };
                 let mut name = id.to_string();
                 if state.items.contains_key(&name) {
                     name.push_str("#2");
                 }
-                state
-                    .items
-                    .insert(name, (item.status, document.block(item).to_owned()));
+                let block = document.block(item).to_owned();
+                state.items.insert(name.clone(), (item.status, block));
+                let task = document.task_as(item, id.clone(), item.status);
+                state.tasks.insert(name, task);
             }
             state.texts.insert(queue.id, text.content.into_string());
         }
@@ -60,11 +65,9 @@ impl State {
         self.items.get(id).map(|(status, _)| *status)
     }
 
-    /// All that an item says.
-    pub fn task(&self, name: &str) -> Task {
-        let (status, block) = &self.items[name];
-        let (document, _) = parse(block);
-        document.task_as(&document.items()[0], id(name), *status)
+    /// All that an item is.
+    pub fn task(&self, name: &str) -> &Task {
+        &self.tasks[name]
     }
 
     /// Queue documents, leases and log say the same.
@@ -147,6 +150,29 @@ impl State {
             self.leases, tokens,
             "leases on disk, and by the log\n{self:#?}"
         );
+        self.remembers();
+    }
+
+    /// How often an item was tried, came back or was rejected is what the log's newest word of it says.
+    #[track_caller]
+    fn remembers(&self) {
+        let mut told = BTreeMap::new();
+        for entry in &self.log {
+            told.extend(entry.task.as_ref().zip(entry.state.as_ref()));
+        }
+        let counts = |keys: &StateKeys| {
+            let is_count = |key: &Key| matches!(key, Key::Attempt | Key::Returns | Key::Rounds);
+            let mut counts: Vec<_> = keys.fields().filter(|(key, _)| is_count(key)).collect();
+            counts.sort_by_key(|(key, _)| key.as_str());
+            counts
+        };
+        // Of what is told to be as it was at first the text may say more.
+        for (id, state) in told.into_iter().filter(|(_, state)| !state.is_empty()) {
+            if let Some(task) = self.tasks.get(id.as_str()) {
+                let known = StateKeys::of(&task.state);
+                assert_eq!(counts(&known), counts(state), "{id}\n{self:#?}");
+            }
+        }
     }
 }
 

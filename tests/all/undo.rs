@@ -456,7 +456,7 @@ fn the_log_tells_an_items_whole_life_in_words() {
     // It may be a text from before it was there: who takes out again what was put back means it.
     for _ in 0..2 {
         edit(
-            "- [ ] T-7: Write it (priority: 1, returns: 1, reason: lunch)\n  Soon.\n",
+            "- [ ] T-7: Write it (priority: 1, reason: lunch)\n  Soon.\n",
             "",
         );
     }

@@ -15,6 +15,7 @@ use crate::markup;
 use crate::metadata::{self, Fields, KeyEntry, Meaning, TaskBlock};
 use crate::searches::Searches;
 use crate::state::State;
+use crate::states::States;
 use crate::task::{Status, Task, TaskId, Timestamp};
 
 use all_names::AllNames;
@@ -78,6 +79,8 @@ pub struct Document<'t> {
     ids: OnceCell<BTreeMap<TaskId, Vec<usize>>>,
     /// For IDs that no item has, in the text.
     searches: Searches,
+    /// What is remembered of the items apart from the text.
+    states: Arc<States>,
 }
 
 /// The items of a document.
@@ -295,6 +298,16 @@ impl<'t> Document<'t> {
             .collect()
     }
 
+    /// The same document, whose items have these states.
+    pub fn with_states(self, states: Arc<States>) -> Document<'t> {
+        Document { states, ..self }
+    }
+
+    /// What is remembered of its items apart from the text.
+    pub fn states(&self) -> &States {
+        &self.states
+    }
+
     pub fn text(&self) -> &'t str {
         self.text
     }
@@ -349,7 +362,10 @@ impl<'t> Document<'t> {
 
     /// As [`Document::task`], of an item whose status is known from elsewhere.
     pub fn task_as(&self, item: &Item<'_>, id: TaskId, status: Status) -> Task {
-        let keys = self.fields(item);
+        let mut keys = self.fields(item);
+        if let Some(own) = item.id.as_ref().and_then(|id| self.states.get(id)) {
+            keys = own.over(keys);
+        }
         Task {
             description: self.description(item),
             parent: self.parent_of(item).cloned(),

@@ -148,6 +148,15 @@ impl Key {
         !self.may_be_typed() && !matches!(self.shape(), Shape::Flag | Shape::Mode)
     }
 
+    /// Tavern remembers it apart from the item's text ([`super::states`]).
+    pub fn is_apart(self) -> bool {
+        use Key::{Allowed, Answers, Approvals, Attempt, Author, Mode, Retried, Returns, Rounds};
+        matches!(
+            self,
+            Allowed | Answers | Approvals | Attempt | Author | Mode | Retried | Returns | Rounds
+        )
+    }
+
     /// A claim writes it anew, or takes it away: what it said is lost.
     pub fn is_replaced(self) -> bool {
         use Key::{

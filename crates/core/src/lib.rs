@@ -39,6 +39,7 @@ pub mod schedule;
 pub mod searches;
 pub mod shell_line;
 pub mod state;
+pub mod states;
 pub mod status;
 pub mod steps;
 pub mod stood;

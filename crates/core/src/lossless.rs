@@ -1,5 +1,7 @@
 //! Property tests: whatever the document, reading it can't fail, and a change touches nothing but its item.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::prelude::{
     BoxedStrategy, Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof,
@@ -16,6 +18,7 @@ use crate::new_item::{NewItem, render};
 use crate::patch::Patch;
 use crate::problem;
 use crate::rewrite::set_item_by;
+use crate::states::{StateKeys, States};
 use crate::stood::Way;
 use crate::task::{Mode, OnFailure, State, Status, TaskId, Timestamp};
 use crate::text::{Edit, apply};
@@ -838,6 +841,9 @@ proptest! {
             if !is_in_block {
                 check_shown(&document, &document.items()[0])?;
             }
+            let mut states = States::default();
+            states.set("T-1".parse().expect("an ID"), StateKeys::of(state));
+            let document = document.with_states(Arc::new(states));
             prop_assert_eq!(&document.task_of(&document.items()[0]).state, state, "{}", result);
             text = result;
         }

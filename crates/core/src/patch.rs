@@ -26,11 +26,12 @@ pub struct Patch {
 }
 
 impl From<&State> for Patch {
-    /// What makes an item say this state, and nothing of an earlier one.
+    /// What makes an item's text say what it is to say of this state, and nothing of an earlier one.
     fn from(state: &State) -> Patch {
+        let said = |(key, value): (Key, Option<Value>)| (key, value.filter(|_| !key.is_apart()));
         Patch {
             status: Some(state.status()),
-            set: state.keys(),
+            set: state.keys().into_iter().map(said).collect(),
             ..Patch::default()
         }
     }

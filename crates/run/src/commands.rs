@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use super::error::Error;
 use super::site::Site;
 use crate::runner::CommandRunner;
-use tavern_core::document::parse;
 use tavern_core::eligible::{DEFAULT_ROLE, for_roles};
 use tavern_core::task::Task;
 use tavern_store::Queue;
@@ -36,7 +35,7 @@ pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> 
 /// The same of all items of `queue`, by their lines, as those whose role it is would.
 pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<String>>, Error> {
     let text = site.board.read(queue)?;
-    let (document, _) = parse(&text.content);
+    let (document, _) = text.content.parse();
     let roles = site.config.known_roles();
     let of = |item| {
         let task = document.task_of(&for_roles(&document, item, &roles));

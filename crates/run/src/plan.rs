@@ -12,7 +12,7 @@ use super::worktree::Worktree;
 use crate::prompt::{Planning, QueueState, Refutation};
 use crate::runner::answer::final_block;
 use crate::runner::signal::without_signal;
-use tavern_core::document::{Document, Item, parse};
+use tavern_core::document::{Document, Item};
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::plan::{Plan, Planned, Rules, read};
 use tavern_core::problem::{Position, Problem, render};
@@ -191,7 +191,7 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
         .board
         .read(&held.queue)
         .ok()
-        .and_then(|text| parse(&text.content).0.front().role.clone());
+        .and_then(|text| text.content.parse().0.front().role.clone());
     let usual = front
         .into_iter()
         .chain([DEFAULT_ROLE.to_owned()])
@@ -259,7 +259,7 @@ pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
             .map(|text| {
                 state(
                     &text.queue.id,
-                    &parse(&text.content).0,
+                    &text.content.parse().0,
                     &held.task.id,
                     &trust,
                 )

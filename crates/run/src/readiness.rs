@@ -10,7 +10,7 @@ use std::error::Error;
 use super::preflight::Preflight;
 use super::site::Site;
 use tavern_core::check::{Findings, check, first_of, is_sound};
-use tavern_core::document::{Document, Item, parse};
+use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{Lack, Others, Roles, Seeker, at_work, for_roles, may_take, of_own};
 use tavern_core::status::Purpose;
 use tavern_core::task::{Status, Task, TaskId};
@@ -330,7 +330,7 @@ fn here(site: &Site) -> (Roles, Preflight<'_>) {
 pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
     let (texts, mut unready) = texts(&site.board, queues);
     unready.retain(|lost| queues.iter().any(|queue| queue.id == lost.queue));
-    let documents: Vec<Document<'_>> = texts.iter().map(|text| parse(&text.content).0).collect();
+    let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.parse().0).collect();
     let named = named(&texts, &documents);
     let ids: Vec<&str> = named.iter().map(|(queue, _)| *queue).collect();
     let readiness = Readiness::of(&named, &ids, Some(&site.board), Some(here(site)));

@@ -13,7 +13,7 @@ use walkdir::{DirEntry as WalkDirEntry, WalkDir};
 use super::error::Error;
 use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
 use super::site::Site;
-use tavern_core::document::{Document, open, parse};
+use tavern_core::document::{Document, open};
 use tavern_core::eligible::{Doubt, Untrusted, for_roles};
 use tavern_core::front;
 use tavern_core::learning::Learning;
@@ -396,19 +396,14 @@ fn standing(site: &Site) -> Vec<Stranger> {
     queues.retain(|queue| !site.texts.contains_key(&queue.path));
     // What can't be read is told of by whoever needs it.
     let roles = site.config.known_roles();
-    let read = |queue: &Queue| {
-        Some((
-            place(queue),
-            site.board.read(queue).ok()?.content.into_string(),
-        ))
-    };
+    let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content));
     let shown = site
         .texts
         .iter()
-        .map(|(path, text)| (path.clone(), text.clone()));
+        .map(|(path, text)| (path.clone(), text.clone().into()));
     let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
     for (place, text) in queues.iter().filter_map(read).chain(shown) {
-        let (document, _) = parse(&text);
+        let (document, _) = text.parse();
         let file = file_name(&place, &folder);
         let prose = Clause::of_prose(&document, &file);
         let parts = front(&document, file).into_iter().chain(prose);

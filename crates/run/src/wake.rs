@@ -3,7 +3,6 @@
 use super::error::Error;
 use super::site::Site;
 use super::trust::Trust;
-use tavern_core::document::parse;
 use tavern_core::event::Kind;
 use tavern_core::task::{Status, Task, TaskId};
 use tavern_core::wake::{Known, PlannerNeed, needs};
@@ -50,7 +49,7 @@ pub fn wake(
         let Ok(text) = site.board.read(queue) else {
             continue;
         };
-        let document = parse(&text.content).0;
+        let document = text.content.parse().0;
         if trust.front(&document).is_err() {
             continue;
         }

@@ -18,10 +18,11 @@ use super::submit::{Done, Found, Note};
 use super::transaction::View;
 use tavern_core::archive::{self, Gone, Policy};
 use tavern_core::decide::decide;
-use tavern_core::document::{Document, Item, Written, parse};
+use tavern_core::document::{Document, Item, Written};
 use tavern_core::event::{Event, Kind};
 use tavern_core::patch::Patch;
-use tavern_core::task::{Status, TaskId, Timestamp};
+use tavern_core::states::StateKeys;
+use tavern_core::task::{Status, Task, TaskId, Timestamp};
 
 impl Board {
     /// As [`Board::task`], but refused if it is archived: what is changed there nobody sees.
@@ -235,7 +236,7 @@ impl View<'_> {
         })??;
         let queue = board.queue_by_id(own.queue.id.trim_start_matches("archive/"))?;
         let text = self.read(&queue)?;
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         let edits = document.add(change.state.status(), &block);
         let written = document.written(None, &edits, id, change.state.status());
         let Written { block: after, task } =
@@ -251,7 +252,12 @@ impl View<'_> {
                 to: change.state.status(),
                 after,
             },
+            state: Some(StateKeys::of(&change.state)),
             ..Entry::new(event.kind(), self.now)
+        };
+        let task = Task {
+            state: change.state,
+            ..task
         };
         let step = Step {
             edits,

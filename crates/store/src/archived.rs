@@ -7,7 +7,7 @@ use std::fs;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text, is_queue};
-use tavern_core::document::{Document, Item, parse};
+use tavern_core::document::{Document, Item};
 use tavern_core::searches::Searches;
 use tavern_core::task::{Status, TaskId};
 
@@ -122,7 +122,7 @@ pub(super) fn with_archived<R>(
         .iter()
         .filter(|text| text.content.contains(task.as_str()))
     {
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         if let Some(item) = document.find(task) {
             return Ok(then(text, &document, item));
         }

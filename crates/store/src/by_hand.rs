@@ -11,6 +11,7 @@ use tavern_core::document::{Document, Item, open};
 use tavern_core::event::Kind;
 use tavern_core::marked_item::MarkedItem;
 use tavern_core::merge::{Changed, bare, changes, prose};
+use tavern_core::states::StateKeys;
 use tavern_core::stood::Way;
 use tavern_core::task::{Status, TaskId, Timestamp};
 
@@ -107,6 +108,8 @@ pub(super) fn done_by_hand(
                 .iter()
                 .position(is_it)
                 .map(|at| marked.remove(at).block);
+            // It is as if nobody had taken it.
+            entry.state = entry.marked.as_ref().map(|_| StateKeys::default());
         }
         let is_moved = entry.change.from() != entry.change.to();
         let is_same = |(was, is)| {

@@ -149,7 +149,7 @@ impl Then {
         numbered(
             self.texts
                 .iter()
-                .flat_map(|text| offspring(&parse(&text.content).0, parent))
+                .flat_map(|text| offspring(&text.content.parse().0, parent))
                 .collect(),
         )
     }

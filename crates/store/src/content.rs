@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::stamp::Stamp;
-use tavern_core::document::{Document, Outline, open};
+use tavern_core::document::{Document, Outline, open, parse};
+use tavern_core::problem::Problem;
+use tavern_core::states::States;
 
-/// A queue's text, and where its items stand once somebody has asked. Cheap to clone.
+/// A queue's text, with the states of its items, and where they stand once somebody has asked. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Content(Arc<Outlined>);
+pub struct Content {
+    outlined: Arc<Outlined>,
+    states: Arc<States>,
+}
 
 #[derive(Default)]
 struct Outlined {
@@ -21,19 +26,38 @@ struct Outlined {
 }
 
 impl Content {
-    /// As [`open`]; what that has found out about this text before it need not look for again.
+    /// As [`open`], with the states; what that has found out about this text before it need not look for again.
     pub fn open(&self) -> Document<'_> {
-        if let Some(Some(outline)) = self.0.outline.get() {
-            return outline.open(self);
-        }
-        let document = open(self);
-        self.0.outline.get_or_init(|| document.outline());
-        document
+        let document = match self.outlined.outline.get() {
+            Some(Some(outline)) => outline.open(self),
+            _ => {
+                let document = open(self);
+                self.outlined.outline.get_or_init(|| document.outline());
+                document
+            }
+        };
+        document.with_states(self.states.clone())
+    }
+
+    /// As [`parse`], with the states.
+    pub fn parse(&self) -> (Document<'_>, Vec<Problem>) {
+        let (document, problems) = parse(self);
+        (document.with_states(self.states.clone()), problems)
+    }
+
+    /// The same text, whose items have these states.
+    pub(super) fn with_states(self, states: Arc<States>) -> Content {
+        Content { states, ..self }
+    }
+
+    /// Another text, whose items have the same states.
+    pub(super) fn with_text(self, text: String) -> Content {
+        Content::from(text).with_states(self.states)
     }
 
     /// Without a copy, if nobody else has it.
     pub fn into_string(self) -> String {
-        match Arc::try_unwrap(self.0) {
+        match Arc::try_unwrap(self.outlined) {
             Ok(outlined) => outlined.text,
             Err(shared) => shared.text.clone(),
         }
@@ -44,7 +68,7 @@ impl Deref for Content {
     type Target = str;
 
     fn deref(&self) -> &str {
-        &self.0.text
+        &self.outlined.text
     }
 }
 
@@ -56,10 +80,13 @@ impl PartialEq<str> for Content {
 
 impl From<String> for Content {
     fn from(text: String) -> Content {
-        Content(Arc::new(Outlined {
-            text,
-            outline: OnceLock::new(),
-        }))
+        Content {
+            outlined: Arc::new(Outlined {
+                text,
+                outline: OnceLock::new(),
+            }),
+            states: Arc::default(),
+        }
     }
 }
 

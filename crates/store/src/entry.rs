@@ -7,6 +7,7 @@ use tavern_core::event::Kind;
 use tavern_core::lease::{Lease, Token};
 use tavern_core::monitor::{Deed, Symptom, Urgency};
 use tavern_core::schedule::ScheduleMark;
+use tavern_core::states::StateKeys;
 use tavern_core::stood::{Stood, Way};
 use tavern_core::task::{Status, TaskId, Timestamp};
 
@@ -80,6 +81,9 @@ pub struct Entry {
     pub commit: Option<String>,
     #[serde(flatten)]
     pub change: TextChange,
+    /// What is remembered of the item's state from then on; absent: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateKeys>,
     /// Where the item stood before, if it was moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Stood>,
@@ -161,6 +165,7 @@ impl Entry {
             schedule: None,
             commit: None,
             change: TextChange::Nothing,
+            state: None,
             left: None,
             put: None,
             marked: None,

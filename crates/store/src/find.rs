@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::content::LastRead;
 use super::error::Error;
 use super::from_git::AskGit;
+use super::last_states::LastStates;
 use super::rehearsal::Rehearsal;
 use super::replace::replace_own;
 use tavern_sys::files;
@@ -31,6 +32,7 @@ pub struct Board {
     /// Who does what this process does.
     actor: Option<String>,
     pub(super) last_read: Arc<LastRead>,
+    pub(super) last_states: Arc<LastStates>,
 }
 
 /// The folders of the board that git ignores, made when they are first needed.
@@ -109,7 +111,7 @@ impl Board {
                 git_dir(root).filter(|git| device(git) == device(root))
             });
         let private = git.map_or_else(|| dir.clone(), |git| git.join(PRIVATE_FOLDER));
-        let last_read = Arc::default();
+        let (last_read, last_states) = Default::default();
         Board {
             dir,
             root,
@@ -119,6 +121,7 @@ impl Board {
             trusts_all: false,
             actor: None,
             last_read,
+            last_states,
         }
     }
 
@@ -142,6 +145,7 @@ impl Board {
     /// and kept in memory.
     pub fn dry(mut self) -> Board {
         self.rehearsal = Some(Arc::default());
+        self.last_states = Arc::default();
         self
     }
 

@@ -13,7 +13,6 @@ use super::log::walk_log;
 use super::queue::Text;
 use super::since::Since;
 use super::submit::Found;
-use tavern_core::document::parse;
 use tavern_core::lease::Lease;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::clock;
@@ -39,7 +38,7 @@ impl Board {
             ..Past::default()
         };
         walk_log(self, None, &mut |entry| past.take(entry))?;
-        let mut texts = Vec::new();
+        let (mut texts, states) = (Vec::new(), self.states_then(at)?);
         for queue in self.queues()? {
             let Ok(mut text) = self.read(&queue) else {
                 continue;
@@ -56,7 +55,7 @@ impl Board {
             if let Some(since) = past.since.get(&queue.id) {
                 text.content = since.taken_back(&text.content).into();
             }
-            texts.push(text);
+            texts.push(text.with_states(states.clone()));
         }
         let begins = if past.is_reached {
             None
@@ -76,7 +75,7 @@ impl Then {
     /// An item as it was.
     pub fn find(&self, id: &TaskId) -> Option<Found> {
         self.texts.iter().find_map(|text| {
-            let (document, _) = parse(&text.content);
+            let (document, _) = text.content.parse();
             let item = document.find(id)?;
             Some(Found {
                 queue: text.queue.clone(),

@@ -351,24 +351,30 @@ pub(super) fn done_again(text: &str, entry: &Entry, named: &mut Named) -> Option
     let status = moved
         .filter(|(from, _)| *from == item.status)
         .map(|(_, to)| to);
-    // It may not have had its ID then.
+    // It may not have had its ID then: what Tavern wrote is read as that only behind one.
     let id = entry
         .task
         .as_ref()
         .filter(|_| item.id.is_none())
         .map(|id| format!("{id}: "));
-    let [before, after] = [before, after].map(|text| match &id {
-        Some(id) => bare(text).replacen(id, "", 1),
-        None => bare(text),
-    });
-    let was = bare(document.block(item));
-    let merged = merge(&before, &was, &after, &|_| false);
+    let without_id = |text: String| match &id {
+        Some(id) => text.replacen(id, "", 1),
+        None => text,
+    };
+    let [before, after] = [before, after].map(|text| bare(text));
+    let block = document.block(item);
+    let was = bare(block);
+    let mut own = block.to_owned();
+    if let Some(id) = &id {
+        own.insert_str(item.title.start - item.span.start, id);
+    }
+    let merged = merge(&before, &bare(&own), &after, &|_| false);
     // What came before it the saver need not know.
-    let block = if merged.conflicts.is_empty() {
+    let block = without_id(if merged.conflicts.is_empty() {
         merged.text
     } else {
         after
-    };
+    });
     if let Some(id) = named.remove(&was) {
         named.insert(bare(&block), id);
     }

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::find::Board;
 use super::queue::Queue;
 use super::submit::Found;
-use tavern_core::document::{Document, parse};
+use tavern_core::document::Document;
 use tavern_core::task::TaskId;
 
 /// Which item is meant.
@@ -67,7 +67,7 @@ impl Board {
     /// None starts there, or the queue can't be read.
     pub fn item_at(&self, queue: &Queue, line: usize) -> Result<NamedItem, Error> {
         let text = self.read(queue)?;
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         if let Some(item) = document.items().iter().find(|item| item.line == line) {
             let (id, text) = (item.id.clone(), document.block(item).to_owned());
             return Ok(NamedItem::At {
@@ -99,7 +99,7 @@ impl Board {
             NamedItem::At { queue, .. } => queue,
         };
         let text = self.read(queue)?;
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         let at = name.index_in(queue, &document);
         let item = at
             .map(|at| document.item(at))

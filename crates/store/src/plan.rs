@@ -28,7 +28,7 @@ impl View<'_> {
         to: Status,
     ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
         let no_task = || Error::NoTask(own.clone());
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         let item = document.find(own).ok_or_else(no_task)?;
         let task = document.task(item, own.clone());
         let index = ItemIndex::of(self.board);
@@ -67,7 +67,8 @@ impl View<'_> {
                 ..entry.into()
             });
         }
-        let (document, _) = parse(&content);
+        let content = text.content.clone().with_text(content);
+        let (document, _) = content.parse();
         let item = document.find(own).ok_or_else(no_task)?;
         let (mut end, task) = self.board.step(
             &text.queue,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::DateTime;
 use memchr::memmem;
@@ -17,6 +18,7 @@ use super::replace::sync_folder;
 use super::stamp::Stamp;
 use tavern_core::front;
 use tavern_core::problem::one_line;
+use tavern_core::states::States;
 use tavern_core::task::Timestamp;
 use tavern_sys::failpoint;
 use tavern_sys::files;
@@ -46,6 +48,12 @@ pub struct Text {
 }
 
 impl Text {
+    /// The same text, whose items have these states.
+    pub(super) fn with_states(self, states: Arc<States>) -> Text {
+        let content = self.content.with_states(states);
+        Text { content, ..self }
+    }
+
     /// When its file was saved last; unknown where it was being written.
     pub fn saved_at(&self) -> Option<Timestamp> {
         let (seconds, _) = self.stamp.modified();

@@ -13,7 +13,7 @@ impl Board {
     /// A queue as it stands, or as it stood before somebody began to write it who has not finished.
     pub fn read(&self, queue: &Queue) -> Result<Text, Error> {
         match self.read_whole(queue) {
-            Some(read) => read,
+            Some(read) => Ok(read?.with_states(self.states()?)),
             None => self.read_settled(queue, self.last_seq()?),
         }
     }
@@ -22,6 +22,11 @@ impl Board {
     /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands. `last` is the
     /// last event's number.
     pub(super) fn read_settled(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
+        let text = self.settled_text(queue, last)?;
+        Ok(text.with_states(self.states_at(last)?))
+    }
+
+    fn settled_text(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
         let (read, is_seen) = self.read_known(queue);
         if is_seen || !self.looks_after(queue) {
             return read;

@@ -22,6 +22,7 @@ use tavern_core::lease::{Lease, Token};
 use tavern_core::metadata::Key;
 use tavern_core::new_item::{NewItem, render};
 use tavern_core::patch::Patch;
+use tavern_core::states::StateKeys;
 use tavern_core::task::{Consent, Status, Task, TaskId, Timestamp};
 use tavern_core::text::apply;
 use tavern_sys::secrets::redact;
@@ -232,7 +233,7 @@ impl Board {
         }
         let written = document
             .written(Some(item), &edits, &id, to)
-            .ok_or(Error::Quarantined { task: id })?;
+            .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         if !edits.is_empty() {
             let way = document.way(Some(item), &edits, &written.block, patch.way.to);
             let (before, after) = (document.block(item).to_owned(), written.block);
@@ -243,13 +244,20 @@ impl Board {
             };
             entry = entry.on(way);
         }
+        let known = document.states().get(&id).unwrap_or_default();
+        let state = StateKeys::of(&change.state);
+        entry.state = (state != *known).then_some(state);
+        let task = Task {
+            state: change.state,
+            ..written.task
+        };
         Ok((
             Step {
                 entry,
                 edits,
                 lease: change.lease,
             },
-            written.task,
+            task,
         ))
     }
 

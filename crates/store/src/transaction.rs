@@ -335,6 +335,8 @@ impl<'b> Locked<'b> {
         }
         self.log.append(&entries)?;
         self.seq += entries.len() as u64;
+        // Without a new snapshot the log is read from the last one on.
+        drop(self.board.add_states(&entries));
         let shown = self.show(&entries, leases, files);
         if entries.is_empty() {
             // Nobody could redo it.

@@ -3,6 +3,7 @@
 //! An undo is an event of its own, so it can be taken back too. It never puts an item into somebody's hands, nor takes
 //! one out of them, and never touches what was done to the item since.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::slice;
 
@@ -211,6 +212,7 @@ impl PreparedUndo {
         note: &Note,
     ) -> Result<PreparedUndo, Error> {
         let board = view.board;
+        let claim = claim_given_back(&event);
         let mut event = with_claim(board, event)?;
         let name = name_of(&event);
         let seq = event.seq;
@@ -226,7 +228,7 @@ impl PreparedUndo {
             return Err(Obstacle::Merged { task, commit }.into());
         }
         let (text, found) = place(view, &event, &name, since)?;
-        let (document, _) = parse(&text.content);
+        let (document, _) = text.content.parse();
         let item = found.map(|index| &document.items()[index]);
         if item.is_some_and(|item| item.id.is_none()) {
             event.change = without_id(event.change);
@@ -297,6 +299,15 @@ impl PreparedUndo {
             }
             merged.text
         };
+        let mut state = None;
+        if let Some(id) = event.task.as_ref().filter(|_| event.state.is_some()) {
+            let was = board.state_before(id, claim.unwrap_or(seq))?;
+            let now = document.states().get(id).map(Cow::into_owned);
+            if now.unwrap_or_default() != event.state.clone().unwrap_or_default() {
+                return Err(changed_since().into());
+            }
+            state = Some(was);
+        }
         let odd = || Obstacle::Odd {
             seq,
             name: name.clone(),
@@ -321,6 +332,7 @@ impl PreparedUndo {
             cause: Some(format!("event {seq} ({})", event.kind.as_str())),
             undoes: Some(seq),
             change,
+            state,
             left: event.put.clone(),
             put: event.left.clone(),
             marked: event.marked.clone(),
@@ -560,7 +572,7 @@ fn place(
             Ok(found) => {
                 let text = view.read(&found.queue)?;
                 let index = {
-                    let (document, _) = parse(&text.content);
+                    let (document, _) = text.content.parse();
                     let place = |is_it: &dyn Fn(&Item<'_>) -> bool| {
                         document
                             .items()
@@ -580,7 +592,7 @@ fn place(
         }
     }
     let text = view.read(&board.queue_by_id(own)?)?;
-    let (document, _) = parse(&text.content);
+    let (document, _) = text.content.parse();
     // It may go by no ID any more: then it reads as it was last left under it.
     let as_left = since
         .last()

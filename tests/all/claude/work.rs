@@ -36,7 +36,7 @@ fn an_item_becomes_a_verified_and_merged_commit() {
     let named = completed.replace('"', "");
     assert!(
         named.contains(&format!(
-            "- [x] T-1: Write hello\n  (attempt: 1, commit: {merge}, completed: "
+            "- [x] T-1: Write hello\n  (commit: {merge}, completed: "
         )),
         "{queue}"
     );
@@ -262,7 +262,7 @@ fn the_board_and_the_drained_file_are_left_out_of_the_merge() {
     );
     let todo = project.scratch.read("TODO.md");
     assert!(
-        todo.contains("- [x] T-") && todo.contains("Write hello\n  (attempt: 1, commit: "),
+        todo.contains("- [x] T-") && todo.contains("Write hello\n  (commit: "),
         "{todo}"
     );
     let log = project.log();

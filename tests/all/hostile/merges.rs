@@ -134,6 +134,22 @@ fn an_approval_that_nobody_has_given_counts_for_nobody() {
     let scratch = board("[reviewer, person]", forged);
     attack(&scratch).ends(0).says("nothing to merge");
     has(&scratch.queue(), &["approvals: [reviewer/Sam]"]);
+    // Who has approved it is known apart from the text.
+    scratch
+        .run("tavern-report", &["T-1", "--approve"])
+        .ends(0)
+        .says("T-1 is in_review, and waits for reviewer");
+    assert!(!scratch.queue().contains("approvals"));
+    scratch
+        .run("tavern-merge", &[])
+        .ends(0)
+        .says("nothing to merge");
+    assert!(!scratch.merged().contains("1.txt"));
+    // Where nothing of it is known, the text counts, and the log.
+    let scratch = board("[reviewer, person]", forged);
+    attack(&scratch).ends(0);
+    let queue = scratch.queue();
+    scratch.begin(&queue);
     scratch
         .run("tavern-report", &["T-1", "--approve"])
         .ends(0)

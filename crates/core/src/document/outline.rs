@@ -39,7 +39,7 @@ impl Outline {
             read,
             all: OnceCell::new(),
         };
-        let (counted, own, sections, names, heads, says_before, order, ids, searches) =
+        let (counted, own, sections, names, heads, says_before, order, ids, searches, states) =
             Default::default();
         Document {
             text,
@@ -58,6 +58,7 @@ impl Outline {
             order,
             ids,
             searches,
+            states,
         }
     }
 }

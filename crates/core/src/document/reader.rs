@@ -735,7 +735,7 @@ impl<'t, 's> Reader<'t, 's> {
             ..
         } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, names, heads, says_before, order, ids, searches) =
+        let (unsettled, counted, names, heads, says_before, order, ids, searches, states) =
             Default::default();
         let sections = sections(
             others.into_iter().map(|other| other.heading),
@@ -759,6 +759,7 @@ impl<'t, 's> Reader<'t, 's> {
             order,
             ids,
             searches,
+            states,
         };
         items
             .iter_mut()

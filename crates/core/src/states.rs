@@ -1,0 +1,185 @@
+//! What Tavern remembers of items apart from their texts: by ID the keys that no person types.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_yaml::Value;
+
+use super::id::TaskId;
+use super::key::Key;
+use super::metadata::{Field, Fields, read_field};
+use super::state::State;
+use super::status::Status;
+
+/// The remembered keys of all items that have any. Those of completed items, of which there are most, are read when they are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct States {
+    open: BTreeMap<TaskId, StateKeys>,
+    completed: BTreeMap<TaskId, StateKeys>,
+    /// Of items completed before: a line for each, its ID and its keys as JSON, in the order of the IDs.
+    written: Arc<str>,
+}
+
+/// The remembered keys of one item, by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StateKeys(BTreeMap<String, Value>);
+
+impl States {
+    /// The states of a text that [`States::write`] has made.
+    pub fn read(text: &str) -> Option<States> {
+        let (open, written) = text.split_once(BETWEEN)?;
+        let keys = |line: &str| {
+            let (id, keys) = line.split_once(' ')?;
+            Some((id.parse().ok()?, serde_json::from_str(keys).ok()?))
+        };
+        Some(States {
+            open: open.lines().map(keys).collect::<Option<_>>()?,
+            completed: BTreeMap::new(),
+            written: written.into(),
+        })
+    }
+
+    /// All states as a text: those of open items, and those of completed ones.
+    pub fn write(&self) -> String {
+        let mut text = String::with_capacity(self.written.len() + 256 * self.open.len());
+        let add = |text: &mut String, (id, keys): (&TaskId, &StateKeys)| {
+            if !keys.is_empty() {
+                let keys = serde_json::to_string(&keys.0).expect("all keys are strings");
+                text.extend([id.as_str(), " ", &keys, "\n"]);
+            }
+        };
+        self.open.iter().for_each(|open| add(&mut text, open));
+        text.push_str(BETWEEN);
+        let mut newer = self.completed.iter().peekable();
+        for line in self.written.split_inclusive('\n') {
+            let id = id_of(line);
+            while let Some(earlier) = newer.next_if(|(other, _)| other.as_str() < id) {
+                add(&mut text, earlier);
+            }
+            match newer.next_if(|(other, _)| other.as_str() == id) {
+                Some(newer) => add(&mut text, newer),
+                None => text.push_str(line),
+            }
+        }
+        newer.for_each(|later| add(&mut text, later));
+        text
+    }
+
+    /// The remembered keys of an item. `None`: its text says them, if anything does.
+    pub fn get(&self, id: &TaskId) -> Option<Cow<'_, StateKeys>> {
+        let known = self.open.get(id).or_else(|| self.completed.get(id));
+        let keys = match known {
+            Some(keys) => Cow::Borrowed(keys),
+            None => Cow::Owned(self.get_written(id.as_str())?),
+        };
+        Some(keys).filter(|keys| !keys.is_empty())
+    }
+
+    fn get_written(&self, id: &str) -> Option<StateKeys> {
+        let mut rest = &*self.written;
+        while !rest.is_empty() {
+            let middle = rest[..rest.len() / 2].rfind('\n').map_or(0, |end| end + 1);
+            let end = rest[middle..]
+                .find('\n')
+                .map_or(rest.len(), |end| middle + end + 1);
+            let line = &rest[middle..end];
+            match id_of(line).cmp(id) {
+                Ordering::Less => rest = &rest[end..],
+                Ordering::Greater => rest = &rest[..middle],
+                Ordering::Equal => return serde_json::from_str(&line[id.len()..]).ok(),
+            }
+        }
+        None
+    }
+
+    /// Remembers `keys` in the place of those known; none: forgets the item.
+    pub fn set(&mut self, id: TaskId, keys: StateKeys) {
+        if keys.is_empty() || keys.is_completed() {
+            self.open.remove(&id);
+            self.completed.insert(id, keys);
+        } else {
+            self.open.insert(id, keys);
+        }
+    }
+}
+
+/// Stands between the open items of a text and the completed ones.
+const BETWEEN: &str = "--\n";
+
+fn id_of(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
+}
+
+impl StateKeys {
+    /// The keys of `state` that are remembered apart from the text, with the status in which they were: the text says what it is since.
+    pub fn of(state: &State) -> StateKeys {
+        let apart = state.keys().into_iter().filter(|(key, _)| key.is_apart());
+        let known = apart.filter_map(|(key, value)| Some((key.as_str().to_owned(), value?)));
+        let mut keys = StateKeys(known.collect());
+        if !keys.0.is_empty() {
+            let status = state.status().as_str();
+            keys.0
+                .insert(Key::Status.as_str().to_owned(), status.into());
+        }
+        keys
+    }
+
+    /// The item is as a new one is, as far as is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn is_completed(&self) -> bool {
+        let status = self.0.get(Key::Status.as_str());
+        status.and_then(Value::as_str) == Some(Status::Completed.as_str())
+    }
+
+    /// The keys with their values, read. Keys of a later version are passed over.
+    pub fn fields<'t>(&self) -> impl Iterator<Item = (Key, Field<'t>)> {
+        self.0.iter().filter_map(|(name, value)| {
+            let key = Key::named(name).filter(|key| key.is_apart())?;
+            Some((key, read_field(key.shape(), value)?))
+        })
+    }
+
+    /// `fields`, which a text says, with the remembered keys in the place of its own.
+    pub(crate) fn over<'t>(&self, Fields(mut fields): Fields<'t>) -> Fields<'t> {
+        fields.retain(|(key, _)| !key.is_apart());
+        fields.extend(self.fields());
+        Fields(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert_eq, proptest};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_set_is_got_before_and_after_it_is_written(
+            sets in proptest::collection::vec((0..40u32, 0..4u32, proptest::bool::ANY, proptest::bool::weighted(0.1)), 0..80)
+        ) {
+            let (mut states, mut model) = (States::default(), BTreeMap::new());
+            for (number, attempt, is_completed, is_written) in sets {
+                let id: TaskId = format!("T-{number}").parse().expect("an ID");
+                let status = if is_completed { Status::Completed } else { Status::Pending };
+                let keys = StateKeys::of(&State { attempt, ..State::from(status) });
+                states.set(id.clone(), keys.clone());
+                model.insert(id, keys);
+                if is_written {
+                    states = States::read(&states.write()).expect("it was just written");
+                }
+            }
+            for (id, keys) in model {
+                let got = states.get(&id).map(Cow::into_owned);
+                prop_assert_eq!(got, Some(keys).filter(|keys| !keys.is_empty()), "{}", id);
+            }
+        }
+    }
+}

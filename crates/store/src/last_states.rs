@@ -1,0 +1,32 @@
+//! The states of items as this process has read or written them last, shared by all in it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tavern_core::states::States;
+
+/// The states that are known.
+#[derive(Debug, Default)]
+pub(super) struct LastStates(Mutex<KnownStates>);
+
+/// The states as of an event.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownStates {
+    /// The last event in them.
+    pub(super) seq: u64,
+    /// The last event in the snapshot.
+    pub(super) in_snapshot: u64,
+    pub(super) states: Arc<States>,
+}
+
+impl LastStates {
+    pub(super) fn get(&self) -> KnownStates {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn put(&self, known: KnownStates) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+}

@@ -1,0 +1,165 @@
+//! The states of items as the log tells them: the newest line that says one counts. A snapshot of them, which may be thrown away,
+//! saves reading the log from its beginning.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use memchr::memmem;
+use serde::Deserialize;
+
+use super::entry::Entry;
+use super::error::Error;
+use super::find::Board;
+use super::last_states::KnownStates;
+use super::log::walk_back;
+use super::replace::replace_own;
+use tavern_core::states::{StateKeys, States};
+use tavern_core::task::{TaskId, Timestamp};
+use tavern_sys::files;
+
+/// The snapshot, in the private part: a line that says up to which event, a line for each item, and a last line.
+const SNAPSHOT: &str = "states";
+
+/// The last line of a snapshot that is whole.
+const END: &str = "end";
+
+/// The snapshot is written again after so many events.
+const MOST_LATER: u64 = 64;
+
+/// Of a line of the log, what it says of an item's state.
+#[derive(Deserialize)]
+struct StateLine {
+    seq: u64,
+    time: Timestamp,
+    task: TaskId,
+    state: StateKeys,
+}
+
+impl Board {
+    /// The states of all items, as of the last event.
+    pub(super) fn states(&self) -> Result<Arc<States>, Error> {
+        let rehearsed = self.rehearsal.as_ref().map_or(0, |dry| dry.events());
+        self.states_at(self.last_seq()? + rehearsed)
+    }
+
+    /// The states as of event `last`, which must be the newest.
+    pub(super) fn states_at(&self, last: u64) -> Result<Arc<States>, Error> {
+        let known = self.last_states.get();
+        if known.seq == last {
+            return Ok(known.states);
+        }
+        let (in_snapshot, mut states) = self.read_snapshot().unwrap_or_default();
+        let mut is_set = HashSet::new();
+        walk_states(self, in_snapshot, &mut |line| {
+            if is_set.insert(line.task.clone()) {
+                states.set(line.task, line.state);
+            }
+            true
+        })?;
+        for entry in self.rehearsal.iter().flat_map(|dry| dry.entries()) {
+            set(&mut states, &entry);
+        }
+        let known = KnownStates {
+            seq: last,
+            in_snapshot,
+            states: Arc::new(states),
+        };
+        self.last_states.put(known.clone());
+        Ok(known.states)
+    }
+
+    /// The states as they were at the end of the second `at`.
+    pub(super) fn states_then(&self, at: Timestamp) -> Result<Arc<States>, Error> {
+        let (mut states, mut is_set) = (States::default(), HashSet::new());
+        walk_states(self, 0, &mut |line| {
+            if line.time <= at && is_set.insert(line.task.clone()) {
+                states.set(line.task, line.state);
+            }
+            true
+        })?;
+        Ok(Arc::new(states))
+    }
+
+    /// The state of `task` before event `seq`.
+    pub(super) fn state_before(&self, task: &TaskId, seq: u64) -> Result<StateKeys, Error> {
+        let mut state = None;
+        walk_states(self, 0, &mut |line| {
+            if line.seq < seq && line.task == *task {
+                state = Some(line.state);
+            }
+            state.is_none()
+        })?;
+        Ok(state.unwrap_or_default())
+    }
+
+    /// Adds events that were just logged, whose states are now the newest, and writes the snapshot where it is old.
+    ///
+    /// # Errors
+    /// The snapshot can't be written. The states are known all the same.
+    pub(super) fn add_states(&self, entries: &[Entry]) -> Result<(), Error> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(());
+        };
+        let mut known = self.last_states.get();
+        if known.seq + 1 != first.seq {
+            return Ok(());
+        }
+        known.seq = last.seq;
+        if entries.iter().any(|entry| entry.state.is_some()) {
+            let states = Arc::make_mut(&mut known.states);
+            entries.iter().for_each(|entry| set(states, entry));
+        }
+        let is_old = known.seq - known.in_snapshot >= MOST_LATER;
+        let written = if is_old {
+            known.in_snapshot = known.seq;
+            self.write_snapshot(known.seq, &known.states)
+        } else {
+            Ok(())
+        };
+        self.last_states.put(known);
+        written
+    }
+
+    /// The snapshot, with the last event in it. `None` where there is none that is whole.
+    fn read_snapshot(&self) -> Option<(u64, States)> {
+        let text = files::read_text(self.private(SNAPSHOT)).ok()?;
+        let (seq, states) = text.strip_suffix(END)?.split_once('\n')?;
+        Some((seq.parse().ok()?, States::read(states)?))
+    }
+
+    fn write_snapshot(&self, seq: u64, states: &States) -> Result<(), Error> {
+        let text = format!("{seq}\n{}{END}", states.write());
+        replace_own(&self.private(SNAPSHOT), text.as_bytes())
+    }
+}
+
+fn set(states: &mut States, entry: &Entry) {
+    if let Some((task, state)) = entry.task.as_ref().zip(entry.state.as_ref()) {
+        states.set(task.clone(), state.clone());
+    }
+}
+
+/// Calls `look` with the lines of the log after event `since` that say a state, newest first, until it says no.
+fn walk_states(
+    board: &Board,
+    since: u64,
+    look: &mut dyn FnMut(StateLine) -> bool,
+) -> Result<(), Error> {
+    let says_state = memmem::Finder::new("\"state\":");
+    walk_back(board, &mut |line| {
+        if since > 0 && seq_of(line).is_none_or(|seq| seq <= since) {
+            return false;
+        }
+        let line = says_state
+            .find(line)
+            .and_then(|_| serde_json::from_slice(line).ok());
+        line.is_none_or(&mut *look)
+    })
+}
+
+/// The number of a log line, without reading the rest of it.
+fn seq_of(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(b"{\"seq\":")?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
