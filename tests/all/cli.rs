@@ -451,7 +451,7 @@ fn every_program_speaks_json_one_object_a_line_with_stable_keys() {
         ),
         (
             "tavern-log --last 1",
-            &["seq time kind task queue agent commit from to before after"],
+            &["seq time kind task queue agent commit from to before after state"],
         ),
         ("tavern-plan y --draft --no-model", &["task queue"]),
         (
