@@ -556,7 +556,7 @@ pub(super) fn settled(settled: &Settled) -> String {
 }
 
 /// What to do about items that a save lacks and that stay.
-pub(super) const OF_STAYS: &str = "to remove them reload, take them out, and save that alone";
+pub(super) const OF_STAYS: &str = "to give one up: tavern release ID --cancel";
 
 /// What to do about a save that was set aside.
 pub(super) fn of_aside(aside: &SetAside) -> String {

@@ -1,4 +1,5 @@
-//! What git makes of a queue by itself: switching, pulling, resetting and stashing lose no item and undo no transition.
+//! What git makes of a queue by itself: what it puts there is a save. An older text that is known changes nothing; what others have
+//! written is merged, no item is lost, and no transition is undone.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -8,7 +9,7 @@ use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Scratch, has};
 
 const EMPTY: &str = "## Pending\n\n## In Progress\n\n## Completed\n";
 
-/// A committed board, whose branch `other` has the queue `first`, and `main` the queue `then`.
+/// A committed board, whose branch `other` has the queue `first`, and `main` the queue `then`. Both are known.
 fn board(first: &str, then: &str) -> Scratch {
     let scratch = Scratch::board(first);
     scratch.commit(&["--all"], "Board");
@@ -85,21 +86,55 @@ fn is_calm(scratch: &Scratch) {
 
 const FOUR: &str = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] T-4: four\n";
 
+/// It has other items, words and an order of its own, and lacks what was done and typed since.
 #[test]
-fn what_another_branch_lacks_comes_back_as_it_was() {
-    let scratch = board(EMPTY, &pending(FOUR));
-    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+fn an_older_text_that_git_puts_there_changes_nothing() {
+    for line in [
+        "checkout --quiet -f other",
+        "switch --quiet --discard-changes other",
+        "reset --quiet --hard HEAD~1",
+        "reset --quiet --hard",
+        "restore .",
+        "stash --quiet",
+    ] {
+        let scratch = board(
+            &pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n"),
+            &pending(FOUR),
+        );
+        scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+        let held = scratch.claim("T-2", &[]);
+        scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
+        scratch.change(QUEUE, "T-4: four\n", "T-4: four\n  Typed.\n");
+        scratch.settle();
+        let before = scratch.queue();
+        git(&scratch, line);
+        assert_eq!(scratch.queue(), before, "{line}");
+        scratch
+            .run("tavern-log", &[])
+            .says("main: an older text was saved");
+        is_calm(&scratch);
+        git(&scratch, "checkout --quiet -f main");
+        assert_eq!(scratch.queue(), before, "{line}");
+        scratch
+            .run("tavern-renew", &["T-2", "--token", &held])
+            .ends(0);
+        is_calm(&scratch);
+    }
+}
+
+/// git writes over nothing that is not committed, and what Tavern has put back is not.
+#[test]
+fn who_switches_back_commits_what_stayed() {
+    let scratch = board(&pending("- [ ] T-2: two\n"), &pending(FOUR));
     let held = scratch.claim("T-2", &[]);
+    scratch.commit(&[QUEUE], "Held");
     let before = scratch.queue();
-    git(&scratch, "checkout --quiet -f other");
-    assert_eq!(items(&scratch), ["T-2: two"]);
-    scratch
-        .run("tavern-log", &["T-3"])
-        .says("checkout: moving from main to other");
-    scratch.run("tavern-log", &[]).says("it was put back: T-2");
-    is_calm(&scratch);
-    git(&scratch, "checkout --quiet -f main");
+    git(&scratch, "switch --quiet other");
+    git_stops(&scratch, "switch --quiet main").says("commit your changes");
+    scratch.commit(&[QUEUE], "Held");
+    git(&scratch, "switch --quiet main");
     assert_eq!(scratch.queue(), before);
+    assert_eq!(scratch.git(&["status", "--porcelain", QUEUE]), "");
     scratch
         .run("tavern-renew", &["T-2", "--token", &held])
         .ends(0);
@@ -117,7 +152,7 @@ fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
     git(&scratch, "switch --quiet main");
     assert_eq!(
         items(&scratch),
-        ["T-1: one", "T-2: two", "T-3: three", "T-4: four"]
+        ["T-1: one", "T-2: two", "T-3: three", "T-4: four", "five"]
     );
     scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
     scratch.claim("T-3", &[]);
@@ -141,17 +176,17 @@ fn who_types_in_what_git_has_just_brought_takes_nothing_out() {
     is_calm(&scratch);
 }
 
-/// What git took away when it switched nobody has taken out, who now puts something else in the place of a part of it.
+/// What the branch lacked stays, and nobody takes it out who now puts something else in the place of a part of it.
 #[test]
 fn who_replaces_words_in_what_git_has_just_brought_takes_nothing_else_out() {
     let typed = pending("- [ ] T-1: one\n  Words.\n- [ ] T-2: two\n- [ ] T-3: three\n- [ ] four\n");
     let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &typed);
     git(&scratch, "switch --quiet other");
-    let log = scratch
+    assert_eq!(scratch.queue(), typed);
+    scratch
         .run("tavern-log", &[])
-        .says("`four` was taken out of main by git checkout");
-    log.says("T-3 was taken out of main by git checkout: moving from main to other\n")
-        .says_not("git, ");
+        .says("main: an older text was saved, and what it lacks stays: T-3, four")
+        .says_not("taken out");
     scratch.claim("T-2", &[]);
     scratch.commit(&[QUEUE], "Held");
     scratch.git(&["switch", "--quiet", "main"]);
@@ -169,17 +204,17 @@ fn who_replaces_words_in_what_git_has_just_brought_takes_nothing_else_out() {
     is_calm(&scratch);
 }
 
-const WORDS_AND_FIVE: &str =
-    "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] five\n";
+const WORDS_AND_FIVE: &str = "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n- [ ] T-3: three\n- [ ] T-4: four\n- [ ] five\n";
 
-/// A board with four items, on whose branch `other` somebody has typed and committed `theirs`; `main` is checked out.
+/// A board with four items, on whose branch `other` somebody has typed and committed `theirs` where no program has seen it; `main` is
+/// checked out.
 fn typed_elsewhere(theirs: &str) -> Scratch {
     let scratch = board(EMPTY, &pending(FOUR));
     scratch.git(&["switch", "--quiet", "other"]);
     scratch.write(QUEUE, pending(theirs));
-    scratch.settle();
     scratch.commit(&[QUEUE], "Typed");
     git(&scratch, "switch --quiet main");
+    assert_eq!(scratch.queue(), pending(FOUR));
     scratch
 }
 
@@ -234,7 +269,7 @@ fn what_git_is_about_to_bring_is_no_save() {
 /// Vim takes the file away before it writes the new one.
 #[test]
 fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
-    let scratch = typed_elsewhere("Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n");
+    let scratch = typed_elsewhere(WORDS_AND_FIVE);
     scratch.claim("T-1", &[]);
     scratch.commit(&[QUEUE], "Held");
     scratch.git(&["switch", "--quiet", "other"]);
@@ -263,43 +298,18 @@ fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
 /// An editor takes the file away just after git brought it, and before anybody looks.
 #[test]
 fn what_git_had_brought_is_put_back() {
-    let scratch = typed_elsewhere("Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  More words.\n");
+    let scratch = typed_elsewhere(WORDS_AND_FIVE);
     scratch.git(&["switch", "--quiet", "other"]);
     let brought = scratch.queue();
     std::fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
     scratch.run("tavern-check", &["--fix"]).ends(0);
-    assert_eq!(scratch.queue(), brought);
+    has(&scratch.queue(), &["Words.\n", "  More words.\n"]);
     scratch.write(QUEUE, brought.replace("T-1: one", "T-1: first"));
     scratch.settle();
     has(
         &scratch.queue(),
         &["Words.\n", "T-1: first", "- [ ] T-2: two\n  More words.\n"],
     );
-    is_calm(&scratch);
-}
-
-#[test]
-fn a_branch_has_its_own_order_and_words() {
-    let turned =
-        pending("Words.\n\n- [ ] T-3: three\n- [ ] T-2: second\n- [ ] T-9: nine\n- [ ] T-1: one\n");
-    let scratch = board(&turned, &pending(FOUR));
-    git(&scratch, "switch --quiet other");
-    assert_eq!(scratch.queue(), turned);
-    let held = scratch.claim("T-1", &[]);
-    git(&scratch, "switch --quiet --discard-changes main");
-    assert_eq!(
-        items(&scratch),
-        ["T-2: two", "T-3: three", "T-4: four", "T-1: one"]
-    );
-    git(&scratch, "switch --quiet --discard-changes other");
-    assert_eq!(
-        items(&scratch),
-        ["T-3: three", "T-2: second", "T-9: nine", "T-1: one"]
-    );
-    has(&scratch.queue(), &["## Pending\n\nWords.\n"]);
-    scratch
-        .run("tavern-release", &["T-1", "--token", &held])
-        .ends(0);
     is_calm(&scratch);
 }
 
@@ -326,27 +336,67 @@ fn pull(origin: &Scratch, clone: &Scratch, queue: &str) {
 }
 
 #[test]
-fn a_pull_may_take_all_items_away() {
+fn a_pull_may_take_most_items_away_and_then_the_last() {
+    let [origin, clone] = clone_of(FOUR);
+    for left in [&pending("- [ ] T-4: four\n"), EMPTY] {
+        pull(&origin, &clone, left);
+        assert_eq!(clone.queue(), left);
+        is_calm(&clone);
+    }
+    // All at once nobody believes.
     let [origin, clone] = clone_of(FOUR);
     pull(&origin, &clone, EMPTY);
-    assert_eq!(clone.queue(), EMPTY);
-    is_calm(&clone);
-    pull(&origin, &clone, &pending(FOUR));
     assert_eq!(clone.queue(), pending(FOUR));
+    clone.run("tavern-check", &[]).says("set aside");
 }
 
 #[test]
 fn what_is_held_stays_where_a_pull_takes_it_away() {
     let [origin, clone] = clone_of(FOUR);
+    let held = clone.claim("T-2", &[]);
+    clone.commit(&[QUEUE], "Taken");
+    clone.git(&["push", "--quiet", "origin", "HEAD:refs/heads/theirs"]);
+    origin.git(&["reset", "--quiet", "--hard", "theirs"]);
+    origin.write(QUEUE, pending("- [ ] T-1: one\n- [ ] T-3: three\n"));
+    origin.commit(&[QUEUE], "Changed");
+    git(&clone, "pull --quiet --ff-only");
+    assert_eq!(items(&clone), ["T-1: one", "T-3: three", "T-2: two"]);
+    clone.stands("T-2", "in_progress", 1);
+    clone
+        .run("tavern-log", &[])
+        .says("T-4 was taken out of main by git itself")
+        .says("it is held, so it was put back");
+    clone
+        .run("tavern-renew", &["T-2", "--token", &held])
+        .ends(0);
+}
+
+/// Somebody has taken items out elsewhere, and what stood here is in none of their commits.
+#[test]
+fn what_does_not_go_on_from_what_stood_there_takes_nothing_out() {
+    let [origin, clone] = clone_of(FOUR);
     clone.claim("T-2", &[]);
     clone.commit(&[QUEUE], "Taken");
-    origin.write(QUEUE, pending("- [ ] T-1: one\n- [ ] T-3: three\n"));
+    origin.write(
+        QUEUE,
+        pending("- [ ] T-1: first\n- [ ] T-3: three\n- [ ] T-6: six\n"),
+    );
     origin.commit(&[QUEUE], "Changed");
     git(&clone, "fetch --quiet");
     git(&clone, "reset --quiet --hard origin/main");
-    assert_eq!(items(&clone), ["T-1: one", "T-3: three", "T-2: two"]);
+    let mut stand = items(&clone);
+    stand.sort();
+    assert_eq!(
+        stand,
+        [
+            "T-1: first",
+            "T-2: two",
+            "T-3: three",
+            "T-4: four",
+            "T-6: six"
+        ]
+    );
     clone.stands("T-2", "in_progress", 1);
-    clone.run("tavern-log", &[]).says("it was put back: T-2");
 }
 
 #[test]
@@ -473,7 +523,7 @@ fn what_an_old_save_lacks_is_not_lost_because_it_was_committed_at_once() {
 #[test]
 fn what_was_committed_is_not_lost_because_an_old_save_was_committed_over_it() {
     for line in ["switch --quiet other", "reset --quiet --hard other"] {
-        let scratch = board(EMPTY, &pending(FOUR));
+        let scratch = board(&pending("- [ ] T-1: one\n"), &pending(FOUR));
         let buffer = scratch.queue();
         let typed = buffer.replace(
             "- [ ] T-1: one\n",
@@ -532,10 +582,10 @@ fn an_item_that_got_its_id_since_is_the_same_on_a_third_branch() {
         .ends(8);
     scratch.commit(&[QUEUE], "Asked");
     git(&scratch, "switch --quiet other");
-    assert!(items(&scratch).is_empty(), "{}", scratch.queue());
-    git(&scratch, "switch --quiet third");
     scratch.stands(&id, "waiting", 0);
-    assert_eq!(items(&scratch), [format!("{id}: one"), "two".to_owned()]);
+    git(&scratch, "switch --quiet --discard-changes third");
+    scratch.stands(&id, "waiting", 0);
+    assert_eq!(items(&scratch), ["two".to_owned(), format!("{id}: one")]);
     is_calm(&scratch);
 }
 
@@ -569,7 +619,7 @@ fn what_was_typed_without_an_id_and_archived_is_not_open_on_a_branch_from_before
     scratch.commit(&["--all"], "Done");
     scratch.git(&["switch", "--quiet", "third"]);
     scratch.run("tavern-claim", &["--agent", "Sam"]).ends(3);
-    scratch.stands(&id, "completed", 1);
+    assert!(items(&scratch).is_empty(), "{}", scratch.queue());
 }
 
 /// git merges the item without its ID, Tavern knows it, and git puts back what it had merged.
@@ -643,13 +693,13 @@ fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_sav
 }
 
 #[test]
-fn an_old_buffer_takes_nothing_out_that_git_took_away_and_brought_back() {
-    let scratch = board(EMPTY, &pending("- [ ] one\n"));
+fn an_old_buffer_takes_nothing_out_that_another_branch_lacked() {
+    let scratch = board(&pending("- [ ] zero\n"), &pending("- [ ] one\n"));
     let buffer = scratch.queue();
     scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
     scratch.commit(&[QUEUE], "Added");
     git(&scratch, "switch --quiet other");
-    git(&scratch, "switch --quiet main");
+    git(&scratch, "switch --quiet --discard-changes main");
     let [id, _] = taken(&scratch);
     scratch.write(
         QUEUE,
@@ -820,13 +870,13 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_typed_in_it_at_once() {
     assert_eq!(clone.item("T-2")["returns"], 1);
 }
 
-/// Another branch lacks an item, and others have been done since: an editor loads what git puts back, and saves it twice.
+/// Others have been done since HEAD: an editor loads what git puts back, and saves it twice.
 #[test]
 fn who_saves_again_what_head_has_finds_nothing_twice() {
     let apart = |items: &str| pending(&items.replace('\n', "\n\n"));
     let scratch = board(&apart(FOUR), &apart(&format!("{FOUR}- [ ] T-5: five\n")));
     git(&scratch, "switch --quiet other");
-    git(&scratch, "switch --quiet main");
+    git(&scratch, "switch --quiet --discard-changes main");
     let cancel = |ids: &[&str]| {
         ids.iter()
             .for_each(|id| drop(scratch.run("tavern-release", &[id, "--cancel"]).ends(0)));
@@ -962,36 +1012,6 @@ fn what_was_corrected_since_a_commit_stands_once() {
         scratch.write(QUEUE, format!("Words.\n\n{corrected}"));
         scratch.settle();
         assert_eq!(scratch.queue(), format!("Words.\n\n{corrected}"));
-    }
-}
-
-/// Bob loads what the first of two commits has.
-#[test]
-fn what_was_committed_twice_since_anybody_looked_stays_whoever_goes_on_in_the_first() {
-    for scratch in boards() {
-        scratch.commit(&["--all"], "Board");
-        scratch.write(QUEUE, pending(&FOUR.replace("four", "fuor")));
-        scratch.commit(&["--all"], "Four items");
-        let loaded = scratch.queue();
-        scratch.change(QUEUE, "T-4: fuor", "T-4: four");
-        scratch.change(
-            QUEUE,
-            "T-2: two\n",
-            "T-2: two\n  Alice's.\n- [ ] T-5: five\n",
-        );
-        scratch.commit(&["--all"], "More");
-        taken(&scratch);
-        scratch.write(
-            QUEUE,
-            loaded.replace("T-3: three\n", "T-3: three\n  Bob's.\n"),
-        );
-        scratch.settle();
-        has(
-            &scratch.queue(),
-            &["  Alice's.\n", "T-5: five\n", "  Bob's.\n", "T-4: four\n"],
-        );
-        assert!(!scratch.queue().contains("fuor"), "{}", scratch.queue());
-        is_calm(&scratch);
     }
 }
 
@@ -1161,8 +1181,8 @@ fn what_was_archived_and_is_pulled_is_not_opened_by_whoever_loaded_what_git_wrot
 #[test]
 fn a_reset_to_what_was_merged_undoes_nothing() {
     let scratch = board(
-        &pending("- [ ] T-2: two\n"),
         &pending("- [ ] T-1: one\n- [ ] T-2: two\n"),
+        &pending("- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n"),
     );
     scratch.git(&["branch", "old"]);
     let token = scratch.claim("T-1", &[]);
@@ -1188,7 +1208,7 @@ fn a_reset_to_what_was_merged_undoes_nothing() {
         .ends(8);
     let before = scratch.queue();
     git(&scratch, "reset --quiet --hard");
-    assert_eq!(items(&scratch).len(), 3, "{}", scratch.queue());
+    assert_eq!(items(&scratch).len(), 4, "{}", scratch.queue());
     for (item, status) in [("T-9", "waiting"), ("T-1", "pending")] {
         assert_eq!(
             scratch.item(item)["status"],
@@ -1205,10 +1225,10 @@ fn a_reset_to_what_was_merged_undoes_nothing() {
 /// The same, loaded before Tavern made it right, and saved long after.
 #[test]
 fn who_loaded_what_was_merged_undoes_nothing() {
-    let items = "- [ ] T-2: two\n- [ ] T-3: three\n";
+    let items = "- [ ] T-1: one\n- [ ] T-2: two\n- [ ] T-3: three\n";
     let scratch = board(
         &pending(items),
-        &pending(&format!("- [ ] T-1: one\n{items}")),
+        &pending(&format!("{items}- [ ] T-4: four\n")),
     );
     scratch.git(&["branch", "old"]);
     let token = scratch.claim("T-1", &[]);
@@ -1255,24 +1275,6 @@ fn who_loaded_what_was_merged_undoes_nothing() {
 }
 
 #[test]
-fn a_reset_takes_items_away_and_undoes_nothing() {
-    let scratch = board(&pending("- [ ] T-1: one\n- [ ] T-2: two\n"), &pending(FOUR));
-    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
-    scratch
-        .run("tavern-add", &["never committed", "--id", "T-5"])
-        .ends(0);
-    git(&scratch, "reset --quiet --hard HEAD~1");
-    assert_eq!(
-        items(&scratch),
-        ["T-2: two", "T-5: never committed", "x T-1: one"]
-    );
-    git(&scratch, "reset --quiet --hard ORIG_HEAD");
-    scratch.stands("T-1", "cancelled", 0);
-    assert_eq!(items(&scratch).len(), 5);
-    is_calm(&scratch);
-}
-
-#[test]
 fn a_stash_without_items_is_no_broken_save() {
     let scratch = Scratch::empty();
     let long_ago = |arguments: &[&str]| {
@@ -1308,9 +1310,9 @@ fn a_stash_without_items_is_no_broken_save() {
     is_calm(&scratch);
 }
 
-/// To Tavern the stash throws away what was only typed, until it is popped.
+/// What was only typed stays when it is stashed; git refuses to pop that upon it.
 #[test]
-fn what_a_stash_took_away_is_there_when_it_is_popped() {
+fn what_was_stashed_stays_and_is_there_once_when_it_is_popped() {
     let scratch = Scratch::board(&pending(
         "- [x] T-0: none\n- [ ] T-1: one\n- [ ] T-2: two\n",
     ));
@@ -1320,24 +1322,21 @@ fn what_a_stash_took_away_is_there_when_it_is_popped() {
     scratch.write(QUEUE, pending(typed));
     scratch.settle();
     git(&scratch, "stash --quiet");
-    assert_eq!(items(&scratch), ["x T-0: none", "T-1: one", "T-2: two"]);
-    scratch
-        .run("tavern-log", &[])
-        .says("T-3 was taken out of main by git restore");
+    assert_eq!(scratch.queue(), pending(typed));
     let held = scratch.claim("T-2", &[]);
     scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
-    git(&scratch, "checkout --quiet .");
     scratch.run("tavern-release", &["T-5", "--cancel"]).ends(0);
+    git_stops(&scratch, "stash pop");
     scratch.git(&["checkout", "--quiet", "."]);
     git(&scratch, "stash pop --quiet");
-    has(
-        &scratch.queue(),
-        &[
-            "Words.\n",
-            "- [ ] T-1: first\n  More words.\n",
-            "- [ ] four\n",
-        ],
-    );
+    for words in ["Words.\n\n", "T-1: first\n  More words.\n", "- [ ] four\n"] {
+        assert_eq!(
+            scratch.queue().matches(words).count(),
+            1,
+            "{}",
+            scratch.queue()
+        );
+    }
     assert_eq!(items(&scratch).len(), 5, "{}", scratch.queue());
     scratch.stands("T-2", "in_progress", 1);
     scratch.stands("T-3", "pending", 0);
@@ -1350,7 +1349,7 @@ fn what_a_stash_took_away_is_there_when_it_is_popped() {
 
 /// The stash has what an editor with an old buffer saved for the second time.
 #[test]
-fn what_a_stash_took_from_an_old_buffer_is_there_when_it_is_popped() {
+fn what_a_stash_took_from_an_old_buffer_stays_and_is_there_when_it_is_popped() {
     let scratch = Scratch::board(&pending(FOUR));
     scratch.settle();
     let buffer = scratch.queue();
@@ -1361,7 +1360,7 @@ fn what_a_stash_took_from_an_old_buffer_is_there_when_it_is_popped() {
     scratch.settle();
     scratch.write(QUEUE, &buffer);
     git(&scratch, "stash --quiet");
-    assert!(!scratch.queue().contains("second"), "{}", scratch.queue());
+    has(&scratch.queue(), &["T-2: second\n"]);
     scratch
         .run("tavern-release", &["T-4", "--token", &token])
         .succeeds();
@@ -1397,28 +1396,39 @@ fn what_a_person_saved_and_committed_is_theirs() {
     scratch.write(QUEUE, EMPTY);
     scratch.commit(&["--all"], "Emptied");
     scratch.settle();
-    scratch.run("tavern-check", &[]).says("set aside");
+    scratch
+        .run("tavern-check", &[])
+        .says("what it lacks stays: T-1, T-2, T-3, T-4, T-5");
+    assert_eq!(items(&scratch).len(), 5);
 }
 
 #[test]
 fn while_git_is_about_it_nothing_is_taken_over() {
-    let scratch = board(EMPTY, &pending(FOUR));
+    let two = pending("- [ ] T-1: one\n- [ ] T-2: two\n");
+    let scratch = board(&two, &pending(FOUR));
     let lock = scratch.write(".git/index.lock", "");
-    scratch.write(QUEUE, EMPTY);
+    scratch.write(QUEUE, &two);
     scratch.run("tavern-add", &["five", "--id", "T-5"]).ends(0);
-    assert_eq!(scratch.queue(), EMPTY);
+    assert_eq!(scratch.queue(), two);
     std::fs::remove_file(&lock).expect("it is there");
     scratch.git(&["symbolic-ref", "HEAD", "refs/heads/other"]);
     scratch.settle();
     is_calm(&scratch);
-    assert_eq!(items(&scratch), ["T-5: five"]);
+    let five = [
+        "T-1: one",
+        "T-2: two",
+        "T-3: three",
+        "T-4: four",
+        "T-5: five",
+    ];
+    assert_eq!(items(&scratch), five);
     // One that a killed git has left keeps nobody.
     let lock = std::fs::File::create(&lock).expect("the folder is ours");
     lock.set_modified(SystemTime::now() - Duration::from_secs(60))
         .expect("it is ours");
-    scratch.write(QUEUE, pending("- [ ] T-5: five\n- [ ] T-6: six\n"));
+    scratch.change(QUEUE, "T-5: five\n", "T-5: five\n- [ ] T-6: six\n");
     scratch.settle();
-    assert_eq!(items(&scratch), ["T-5: five", "T-6: six"]);
+    assert_eq!(items(&scratch), [&five[..], &["T-6: six"]].concat());
 }
 
 /// git has put a text of another commit there and into its index: until it is known where that comes from nobody takes it over.
@@ -1463,9 +1473,16 @@ fn a_rebase_with_markers_in_the_queue_loses_nothing() {
     git(&clone, "pull --quiet --rebase");
     clone.stands("T-1", "cancelled", 0);
     clone.stands("T-2", "in_progress", 1);
+    // What stood here is in no commit that is left: nothing is taken out.
     assert_eq!(
         items(&clone),
-        ["T-4: four", "T-6: six", "T-2: second", "x T-1: first"]
+        [
+            "T-3: three",
+            "T-4: four",
+            "T-6: six",
+            "T-2: second",
+            "x T-1: first"
+        ]
     );
 }
 

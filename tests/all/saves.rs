@@ -221,8 +221,8 @@ impl World {
         match step {
             Step::Editor(..) | Step::Append | Step::Replace(_) => {
                 self.finish();
-                if let Step::Replace(_) = step {
-                    // Of a word that was saved and replaced before anybody has looked, nobody could know.
+                if let Step::Replace(_) | Step::Append | Step::Editor(_, Act::Load) = step {
+                    // What rests on a save at which nobody has looked is as near to what that rests on.
                     self.look()?;
                 }
                 self.by_hand(step);
@@ -347,9 +347,11 @@ impl World {
         Vec::new()
     }
 
+    /// None reads as if another were corrected.
     fn word(&mut self) -> String {
+        let number = self.number;
         self.number += 1;
-        format!("Typed {}.", self.number - 1)
+        format!("Typed {number} a{number} b{number} c{number}.")
     }
 
     fn by_hand(&mut self, step: &Step) {

@@ -303,7 +303,10 @@ fn what_was_taken_away_is_not_queued_again() {
     at(&scratch, FIRST).ends(0);
     // Who takes it out has seen what came after it.
     scratch
-        .run("tavern-add", &["--id", "T-9", "Another"])
+        .run(
+            "tavern-add",
+            &["--id", "T-9", "Another one of which more is said than of what the schedule has queued for that day and hour"],
+        )
         .ends(0);
     let queue = scratch.queue();
     let without: String = queue

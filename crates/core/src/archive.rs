@@ -275,16 +275,6 @@ pub fn has(archive: &Document<'_>, item: &Gone) -> bool {
     }
 }
 
-/// The archive has all that the item, which has an ID, says: to archive it would change nothing.
-pub fn has_all_of(archive: &Document<'_>, item: &Gone) -> bool {
-    let united = || {
-        let older = archive.block(archive.find(item.id.as_ref()?)?);
-        let united = unite(&own_text(item)?, older)?;
-        Some(united.trim_end() == older.trim_end())
-    };
-    has(archive, item) || united().unwrap_or(false)
-}
-
 /// The queue without the items; nothing if one isn't there, or another would read otherwise.
 pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
     let (document, _) = parse(queue);

@@ -4,6 +4,7 @@
 //! with a document comes back as [`problem::Problem`]s beside the document, what a rule forbids as a `Refusal`.
 
 pub mod near;
+pub mod nearest;
 pub mod printable;
 pub mod yaml;
 

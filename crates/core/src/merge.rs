@@ -28,6 +28,7 @@ pub use conflict::{Conflict, marks};
 pub use one::bare;
 pub use pair::Named;
 pub use pair::is_typed_on;
+pub(crate) use pair::{ALIKE, likeness};
 
 mod changed;
 mod conflict;

@@ -295,17 +295,6 @@ impl Document<'_> {
         })
     }
 
-    /// What stood so in a lane of what is to be done would come back at `at`.
-    pub fn is_its_place(&self, stood: &Stood, at: usize) -> bool {
-        let berth = self
-            .berth(stood, LaneKind::Pending)
-            .filter(|berth| berth.before.or(berth.after).is_some());
-        berth.is_some_and(|berth| {
-            let around = self.around_berth(&berth);
-            (around.start..=around.end).contains(&at)
-        })
-    }
-
     /// Where the item stands; `without`, which is told that and the span between its neighbours, says what is there without it.
     fn stood_of(
         &self,

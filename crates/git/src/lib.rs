@@ -58,7 +58,6 @@ pub use links::SubmoduleLink;
 pub use merge::{Follow, Merge, MergeConflict};
 pub use outside::{Outside, OutsideChange};
 pub use own::{CellLeft, KeptRef};
-pub use provenance::Provenance;
 pub use repository::{Head, Repository};
 pub use salvage::Salvage;
 pub use tips::{LastWord, reflog_action};

@@ -2,7 +2,7 @@
 //!
 //! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
 //! `seen/<queue>.spare` is the one before it, which the next is written over. `seen/<queue>.old` is the file that Tavern's
-//! newest replaced: an editor that had it open writes there.
+//! newest replaced: an editor that had it open writes there. `seen/<queue>.texts` has the texts of the past (`texts.rs`).
 #![expect(
     clippy::disallowed_methods,
     reason = "a save that was set aside is removed when a person says so"
@@ -12,17 +12,15 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::content::QueueVersion;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text};
 use super::replace::{Replaced, Staged, replace_by_spare};
+use super::seen::{FOLDER, digest, escaped, path, unescaped};
 use super::stamp::Stamp;
+use super::texts;
 use tavern_sys::files;
-
-const FOLDER: &str = "seen";
 
 const ASIDE: &str = "aside";
 
@@ -38,9 +36,6 @@ pub(super) struct Baseline {
     pub file: Stamp,
     /// Of the replaced file.
     pub old: Option<Stamp>,
-    moves_of_head: Option<u64>,
-    /// As in [`Sight`].
-    pub unshown: Option<u64>,
 }
 
 /// The files of a queue as they are now.
@@ -48,26 +43,13 @@ pub(super) struct Baseline {
 pub(super) struct Sight {
     pub file: Option<Stamp>,
     pub old: Option<Stamp>,
-    /// How long git's log of where HEAD stood was, before the file was looked at; `None` if that is not known. git writes files
-    /// before it moves HEAD: of no move up to there the file is still to come.
-    pub moves_of_head: Option<u64>,
-    /// The first event that the file never showed, since somebody saved it in the moment of its replacement.
-    pub unshown: Option<u64>,
-    /// The digest of the last text that git put there and that did not stay as it was: somebody may have loaded it. `None`: the one
-    /// that is known.
-    pub put_by_git: Option<u64>,
 }
 
 impl Sight {
     pub(super) fn of(board: &Board, queue: &Queue) -> Sight {
-        let moves_of_head = Some(board.moves_of_head());
-        let (file, old) = (Stamp::at(&queue.path), Stamp::at(&old_path(board, queue)));
         Sight {
-            file,
-            old,
-            moves_of_head,
-            unshown: None,
-            put_by_git: None,
+            file: Stamp::at(&queue.path),
+            old: Stamp::at(&old_path(board, queue)),
         }
     }
 
@@ -96,31 +78,16 @@ impl Sight {
 
     /// As the baseline has them; `None` if there is none.
     pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
-        let Header {
-            version,
-            old,
-            moves_of_head,
-            unshown,
-            put_by_git,
-            ..
-        } = header(board, queue)?;
+        let Header { version, old, .. } = header(board, queue)?;
         Some(Sight {
             file: Some(version.file),
             old,
-            moves_of_head,
-            unshown,
-            put_by_git,
         })
-    }
-
-    /// The same files, and nobody has written to them.
-    pub(super) fn is_as(&self, other: &Sight) -> bool {
-        (self.file, self.old) == (other.file, other.old)
     }
 
     /// Nobody has written to them since Tavern did.
     pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
-        Sight::known(board, queue).is_some_and(|known| known.is_as(self))
+        Sight::known(board, queue).is_some_and(|known| known == *self)
     }
 }
 
@@ -177,8 +144,6 @@ impl Baseline {
             let Header {
                 version: QueueVersion { file, seq },
                 old,
-                moves_of_head,
-                unshown,
                 ..
             } = header;
             is_whole.then_some(Baseline {
@@ -186,8 +151,6 @@ impl Baseline {
                 content,
                 file,
                 old,
-                moves_of_head,
-                unshown,
             })
         };
         // To whoever has no lock it may have become the spare and been written over while they read it.
@@ -202,18 +165,14 @@ impl Baseline {
         sight: &Sight,
         seq: u64,
     ) -> Result<(), Error> {
+        let known = Baseline::read(board, queue).map(|known| known.content);
+        // A text that is kept late is only no help to who looks for what a save rests on.
+        drop(texts::keep(board, queue, known.as_deref(), content, None));
         let digest = digest(content);
         let stamp =
             |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
-        let number = |number: Option<u64>| {
-            number.map_or_else(|| "-".to_owned(), |number| number.to_string())
-        };
-        let put_by_git = sight
-            .put_by_git
-            .or_else(|| header(board, queue)?.put_by_git);
-        let [moves, unshown, put] = [sight.moves_of_head, sight.unshown, put_by_git].map(number);
         let head = format!(
-            "{seq} {} {} {digest:x} {moves} {unshown} {put}\n",
+            "{seq} {} {} {digest:x}\n",
             stamp(sight.file),
             stamp(sight.old)
         );
@@ -237,19 +196,11 @@ impl Baseline {
     pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
         match Baseline::read(board, queue).filter(|seen| seen.old != Some(old)) {
             Some(Baseline {
-                seq,
-                content,
-                file,
-                moves_of_head,
-                unshown,
-                ..
+                seq, content, file, ..
             }) => {
                 let sight = Sight {
                     file: Some(file),
                     old: Some(old),
-                    moves_of_head,
-                    unshown,
-                    put_by_git: None,
                 };
                 Baseline::write(board, queue, &content, &sight, seq)
             }
@@ -310,49 +261,13 @@ pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
         .expect("there are more numbers than files")
 }
 
-/// Where a save is kept that did not stay as it was.
-pub(super) fn stale_path(board: &Board, queue: &Queue, number: u64) -> PathBuf {
-    board
-        .private(FOLDER)
-        .join(format!("{}.{number}.stale", escaped(queue)))
-}
-
-/// Where its text is kept.
-pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
-    board.private(FOLDER).join(format!("{}.md", escaped(queue)))
-}
-
-fn escaped(queue: &Queue) -> String {
-    queue.id.replace('%', "%25").replace('/', "%2F")
-}
-
-fn unescaped(name: &str) -> String {
-    name.replace("%2F", "/").replace("%25", "%")
-}
-
-/// Of a queue's text.
-pub(super) fn digest(text: &str) -> u64 {
-    xxh3_64(text.as_bytes())
-}
-
 /// The first line.
 pub(super) struct Header {
     pub(super) version: QueueVersion,
     pub(super) old: Option<Stamp>,
     digest: u64,
-    /// As in [`Sight`]; nothing if an earlier version wrote the line.
-    pub(super) moves_of_head: Option<u64>,
-    unshown: Option<u64>,
-    put_by_git: Option<u64>,
     /// Of the line, its end included.
     length: usize,
-}
-
-impl Header {
-    /// git put this text there once, and it did not stay as it was.
-    pub(super) fn was_put_by_git(&self, text: &str) -> bool {
-        self.put_by_git == Some(digest(text))
-    }
 }
 
 pub(super) fn header(board: &Board, queue: &Queue) -> Option<Header> {
@@ -376,16 +291,11 @@ fn parsed(bytes: &[u8]) -> Option<Header> {
         .transpose()
         .ok()?;
     let digest = u64::from_str_radix(words.next()?, 16).ok()?;
-    let [moves_of_head, unshown, put_by_git] = [words.next(), words.next(), words.next()]
-        .map(|word| word.and_then(|word| word.parse().ok()));
     let version = QueueVersion { file, seq };
     Some(Header {
         version,
         old,
         digest,
-        moves_of_head,
-        unshown,
-        put_by_git,
         length,
     })
 }
@@ -405,9 +315,6 @@ mod tests {
         let sight = Sight {
             file: Some(Stamp::NONE),
             old: None,
-            moves_of_head: None,
-            unshown: None,
-            put_by_git: None,
         };
         let texts = ["one", "a longer one\n", "", "two"];
         for (seq, text) in (1..).zip(texts) {
@@ -421,7 +328,14 @@ mod tests {
             .map(|file| file.file_name());
         let mut names: Vec<_> = names.collect();
         names.sort();
-        assert_eq!(names, ["docs%2FTODO.md.md", "docs%2FTODO.md.spare"]);
+        assert_eq!(
+            names,
+            [
+                "docs%2FTODO.md.md",
+                "docs%2FTODO.md.spare",
+                "docs%2FTODO.md.texts"
+            ]
+        );
         assert_eq!(Baseline::queues(&board), ["docs/TODO.md"]);
     }
 }

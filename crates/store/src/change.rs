@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::baseline::Sight;
 use super::entry::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
+use super::texts::Writer;
 use tavern_core::decide::LeaseChange;
 use tavern_core::text::{Edit, apply_in_place};
 
@@ -26,10 +27,14 @@ pub(super) enum Rewrite {
         path: PathBuf,
         content: String,
     },
-    /// A save as it was made. It is kept before anything is logged: whoever does that again may find another in the file.
+    /// A save as it was made, beside one that is known.
     Save {
-        path: PathBuf,
-        content: String,
+        queue: Queue,
+        known: String,
+        text: String,
+        /// The digest of the text on which it rests.
+        base: u64,
+        writer: Writer,
     },
 }
 
@@ -42,8 +47,6 @@ pub(super) struct QueueRewrite {
     pub(super) content: String,
     /// Its file says `content` already: only Tavern's own copy is to be written.
     pub(super) is_shown: bool,
-    /// It takes a save over, of which the file has shown what is new.
-    pub(super) is_of_save: bool,
 }
 
 /// An event, and what it makes of a queue and of a lease.
@@ -87,7 +90,6 @@ impl Change {
             expected: sight,
             content,
             is_shown: false,
-            is_of_save: false,
         };
         Change {
             entries,

@@ -14,14 +14,11 @@ use tavern_core::task::{Status, TaskId, Timestamp};
 /// Who did what was done by hand, in the log.
 pub const HAND: &str = "hand";
 
-/// Who put a queue back to what HEAD holds, in the log.
-pub(super) const RESTORED: &str = "git restore";
-
-/// So the names begin of what git did, in the log. No agent can be called so.
-pub(super) const GIT: &str = "git ";
+/// Who did what came with a text that git put there, in the log. No agent can be called so.
+pub(super) const BY_GIT: &str = "git itself";
 
 /// Among the words of a line are these, if Tavern did not do it.
-pub(super) const BY_HAND: [&str; 2] = ["\"agent\":\"hand\"", "\"agent\":\"git "];
+pub(super) const BY_HAND: [&str; 2] = ["\"agent\":\"hand\"", "\"agent\":\"git itself\""];
 
 /// The cause of a change of the text around the items: by it such a line is known.
 pub(super) const PROSE: &str = "the text around the items";
@@ -200,46 +197,6 @@ impl Entry {
         place.get_or_insert_with(|| actor.to_owned());
     }
 
-    /// Who appended a line had it where they wrote it, and Tavern moved it: two steps, the newest first.
-    pub(super) fn steps(self) -> Vec<Entry> {
-        match &self.change {
-            TextChange::Added {
-                from: Some(from),
-                to,
-                after,
-            } if self.is_typed() && from != to => {
-                let (before, after, moved) = (after.clone(), after.clone(), Some((*from, *to)));
-                let typed = TextChange::Added {
-                    from: None,
-                    to: *from,
-                    after: after.clone(),
-                };
-                let moved = TextChange::Edited {
-                    before,
-                    after,
-                    moved,
-                };
-                vec![
-                    Entry {
-                        agent: None,
-                        change: moved,
-                        ..self.clone()
-                    },
-                    Entry {
-                        change: typed,
-                        ..self
-                    },
-                ]
-            }
-            _ => vec![self],
-        }
-    }
-
-    /// Tavern's own step of the two.
-    pub(super) fn is_move_of_added(&self) -> bool {
-        self.kind == Kind::Added && self.change.before().is_some()
-    }
-
     /// The event with which what was saved together was told.
     pub(super) fn save(&self) -> u64 {
         self.through.unwrap_or(self.seq)
@@ -257,14 +214,7 @@ impl Entry {
 
     /// It came with a text that git has put there.
     pub(super) fn is_by_git(&self) -> bool {
-        self.agent
-            .as_ref()
-            .is_some_and(|agent| agent.starts_with(GIT))
-    }
-
-    /// git put a queue back to what HEAD holds.
-    pub(super) fn is_restored(&self) -> bool {
-        self.agent.as_deref() == Some(RESTORED)
+        self.agent.as_deref() == Some(BY_GIT)
     }
 
     /// `task` was not there before, or had no ID.

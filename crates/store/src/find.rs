@@ -9,9 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::ask_git::AskGit;
 use super::content::LastRead;
 use super::error::Error;
-use super::from_git::AskGit;
 use super::last_states::LastStates;
 use super::rehearsal::Rehearsal;
 use super::replace::replace_own;

@@ -1,85 +1,111 @@
-//! What git is asked about the text of a file, and what it answers. Knows no board.
+//! What git tells of the text of a queue, and its directory of what it is about.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// Whom to ask. Paths are from the root of the repository.
-#[derive(Clone, Copy, Debug)]
-pub struct AskGit {
-    /// What HEAD holds at a path, and how it came there since git's log of HEAD had so many bytes; `None`: nothing.
-    pub head_text: fn(root: &Path, path: &Path, known: u64) -> Option<HeadText>,
-    /// git may have written what HEAD holds at the path since the file with this inode was modified at this time (seconds and
-    /// nanoseconds).
-    pub may_have_written: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
-    /// By git's index the file at the path with this inode, which was modified at this time, is git's own.
-    pub has_noted: fn(root: &Path, path: &Path, inode: u64, modified: (i64, i64)) -> bool,
-    /// git has written this text at the path, and is about to move HEAD to what has it.
-    pub is_bringing: fn(root: &Path, path: &Path, text: &str) -> bool,
-    /// git's index has something at the path.
-    pub is_tracked: fn(root: &Path, path: &Path) -> bool,
-    /// A branch has a file at the path.
-    pub is_on_a_branch: fn(root: &Path, path: &Path) -> bool,
-}
+use super::ask_git::AskGit;
+use super::find::Board;
+use super::queue::{Queue, Text};
+use tavern_sys::clock;
 
-/// What HEAD holds.
-#[derive(Clone, Debug)]
-pub struct HeadText {
-    pub text: String,
-    /// What somebody has committed before it since, the oldest first.
-    pub earlier: Vec<String>,
-    /// `None`: somebody has committed it since.
-    pub from: Option<FromGit>,
-    /// git put it there once, and it did not stay as it was: it is no text of Tavern's.
-    pub was_put: bool,
-    /// git may have put it there since Tavern last looked, so that the file is as git made it if it reads so.
-    pub may_be_put: bool,
-}
+/// A lock of git that is older was left by one that was killed, or somebody writes a commit message. An index that is older is no
+/// sign that HEAD will be moved.
+const LONGEST: Duration = Duration::from_secs(10);
 
-impl HeadText {
-    /// It is what `saved` says. Line ends don't matter.
-    pub(super) fn is(&self, saved: &str) -> bool {
-        self.text == saved || self.text.replace("\r\n", "\n") == saved.replace("\r\n", "\n")
+/// What git has in its directory while a person is to settle what contradicts.
+const UNDER_WAY: [&str; 5] = [
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "rebase-merge",
+    "rebase-apply",
+];
+
+impl Board {
+    /// Whether `saved`, which git has put there, goes on from the newest text. `None`: HEAD holds another one.
+    pub(super) fn goes_on_by_git(&self, queue: &Queue, saved: &str, newest: &str) -> Option<bool> {
+        let (ask, root, path) = self.whom_to_ask(queue)?;
+        (ask.goes_on)(&root, &path, saved, newest)
     }
 
-    /// What somebody has committed since, before git went on from it; the oldest first.
-    pub(super) fn committed(&self) -> Vec<&str> {
-        match &self.from {
-            None => self
-                .earlier
-                .iter()
-                .chain([&self.text])
-                .map(String::as_str)
-                .collect(),
-            Some(FromGit::Brought(brought)) => {
-                brought.committed.iter().map(String::as_str).collect()
-            }
-            Some(FromGit::Held | FromGit::Restored) => Vec::new(),
-        }
+    /// What HEAD holds of the queue.
+    pub(super) fn head_text(&self, queue: &Queue) -> Option<String> {
+        let (ask, root, path) = self.whom_to_ask(queue)?;
+        (ask.head_text)(&root, &path)
+    }
+
+    /// With the root and the queue's path from there.
+    pub(super) fn whom_to_ask(&self, queue: &Queue) -> Option<(AskGit, PathBuf, PathBuf)> {
+        let root = fs::canonicalize(self.root()).ok()?;
+        // It may have been taken away.
+        let folder = || {
+            Some(
+                fs::canonicalize(queue.path.parent()?)
+                    .ok()?
+                    .join(queue.path.file_name()?),
+            )
+        };
+        let file = fs::canonicalize(&queue.path).ok().or_else(folder)?;
+        let path = file.strip_prefix(&root).ok()?.to_owned();
+        Some((self.git?, root, path))
+    }
+
+    /// git is writing files, one of these queues perhaps, or has written it, and moves HEAD thereafter.
+    pub(super) fn is_git_at_work<'q>(&self, queues: impl IntoIterator<Item = &'q Queue>) -> bool {
+        let is_new = |name: &str| self.in_git(name).is_some_and(|path| is_new(&path));
+        is_new("index.lock")
+            || is_new("HEAD.lock")
+            || (is_new("index")
+                && queues
+                    .into_iter()
+                    .any(|queue| self.is_bringing(queue).unwrap_or_default()))
+    }
+
+    /// git may be reading files one after the other, for a commit or a stash: what moves from one to the other would be in neither.
+    pub(super) fn is_git_reading(&self) -> bool {
+        let entries = self
+            .in_git("")
+            .and_then(|git| fs::read_dir(git).ok())
+            .into_iter()
+            .flatten()
+            .flatten();
+        // A stash has an index of its own.
+        let is_lock = |name: &[u8]| name.starts_with(b"index") && name.ends_with(b".lock");
+        entries
+            .filter(|entry| is_lock(entry.file_name().as_bytes()))
+            .any(|entry| is_new(&entry.path()))
+    }
+
+    fn is_bringing(&self, queue: &Queue) -> Option<bool> {
+        let ((ask, root, path), text) = (self.whom_to_ask(queue)?, self.read_file(queue).ok()?);
+        Some((ask.is_bringing)(&root, &path, &text.content))
+    }
+
+    /// git has left its markers in the queue, for a person to choose.
+    pub(super) fn is_unresolved(&self, queue: &Queue) -> bool {
+        let mut under_way = UNDER_WAY.iter().filter_map(|name| self.in_git(name));
+        let has_markers = |text: Text| {
+            text.content
+                .lines()
+                .any(|line| line.starts_with("<<<<<<< "))
+        };
+        under_way.any(|path| path.exists()) && self.read_file(queue).is_ok_and(has_markers)
+    }
+
+    fn in_git(&self, name: &str) -> Option<PathBuf> {
+        self.private("")
+            .parent()
+            .filter(|_| self.private("") != self.path(""))
+            .map(|git| git.join(name))
     }
 }
 
-/// How a text came from git.
-#[derive(Clone, Debug)]
-pub enum FromGit {
-    /// HEAD has held it all the time. Whether anybody had git write it is not known.
-    Held,
-    /// HEAD has held it all the time, and files were reset to it.
-    Restored,
-    Brought(Brought),
-}
-
-/// A text that came along as HEAD moved.
-#[derive(Clone, Debug)]
-pub struct Brought {
-    /// As git says it.
-    pub how: String,
-    /// It goes on from what stood there, as after a pull.
-    pub goes_on: bool,
-    /// What stood there in the commits that HEAD was moved away from, the newest first.
-    pub before: Vec<String>,
-    /// What stood there when Tavern last looked.
-    pub stood: Option<String>,
-    /// What somebody has committed since, before or between the moves; the oldest first.
-    pub committed: Vec<String>,
-    /// It was put onto what stood there, or no commit that HEAD was moved away from is left behind.
-    pub is_ahead: bool,
+fn is_new(path: &Path) -> bool {
+    let age = fs::metadata(path)
+        .and_then(|file| file.modified())
+        .ok()
+        .and_then(clock::since);
+    age.is_some_and(|age| age < LONGEST)
 }

@@ -5,43 +5,46 @@
 //! three are merged. A transition is never undone by a save, and nothing typed is ever dropped.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use chrono::TimeDelta;
 
 use super::appended::{tell_moved, with_appended, with_line_ends};
 use super::applied::is_of_this_boot;
-use super::archived::statuses;
-use super::baseline::{Baseline, Sight, digest, free_aside, header, old_path};
-use super::brought::{brought_text, with_uncommitted};
+use super::archived::{statuses, with_archived};
+use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::by_hand::{Copies, by_hand, done_by_hand, note};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
 use super::elsewhere::TakenTwice;
-use super::entry::{Entry, GIT, RESTORED, TextChange};
+use super::entry::{BY_GIT, Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
-use super::from_git::{FromGit, HeadText};
-use super::held::{with_held, with_ids, with_own_ids};
+use super::held::{with_former_ids, with_held, with_own_ids};
 use super::index::ItemIndex;
-use super::known::with_former_ids;
-use super::loaded_base::{RestsOn, Save, as_read, distance, loaded};
-use super::log::{MOST_LINES, tail_log, walk_log};
+use super::log::{MOST_LINES, tail_log, task_of, walk_back, walk_log};
 use super::marked::{Marks, end_hold};
 use super::moved::gone_beside;
 use super::queue::{Queue, Text, is_blank};
 use super::redo::up_to_date;
-use super::returned::{with_later_ids, with_returned, without_archived};
-use super::retyped::with_retyped;
+use super::seen::digest;
 use super::settled::Settled;
-use super::stale::{goes_on_from, keep_stale, stale_saves};
+use super::since::Since;
 use super::stamp::Stamp;
 use super::stays;
+use super::texts::{KeptText, Nearest, SaveMark, Texts, Writer};
 use tavern_core::document::{Document, Item, open, parse};
 use tavern_core::event::Kind;
-use tavern_core::merge::{Changed, bare, changes, merge, merge_named};
+use tavern_core::merge::{Changed, Named, bare, changes, merge_named};
 use tavern_core::problem::listed;
-use tavern_core::task::{TaskId, Timestamp};
+use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_sys::files;
 use tavern_sys::process::file_in_use::is_being_written;
+
+/// Who saves again what they had before their last save takes that back, within this time.
+const RECENT: TimeDelta = TimeDelta::minutes(10);
 
 /// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
 /// Whoever asks holds the lock; `last` is the last event's number. Items that have just `come` are those that were moved.
@@ -142,9 +145,7 @@ fn taken_from(
     let is_gone = text.is_none();
     sight.file = text.as_ref().map(|text| text.stamp);
     let Some(seen) = Baseline::read(board, queue) else {
-        return text
-            .map(|text| first_sight(index, queue, text, sight, now))
-            .transpose();
+        return Ok(text.map(|text| first_sight(index, queue, text, sight, now)));
     };
     let text = text.filter(|text| text.stamp != seen.file);
     // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
@@ -164,175 +165,59 @@ fn taken_from(
         .collect();
     let is_under_way =
         board.is_git_at_work([queue]) || board.is_unresolved(queue) || is_being_written(&read);
-    if is_under_way || !Sight::of(board, queue).is_as(&sight) {
+    if is_under_way || Sight::of(board, queue) != sight {
         return Ok(None);
     }
     let known = up_to_date(board, last, queue, &seen)?;
     let mut ours = known.clone();
-    let [old, typed] = [saved.as_deref(), text.as_ref().map(|text| &*text.content)]
-        .map(|saved| saved.map(|saved| with_line_ends(&known, saved)));
-    // git may have put a text there in which they typed, and which stands in neither: it was there before both.
-    let head_text = board.head_text(queue);
-    let is_apart = |text: &str| {
-        [&old, &typed]
-            .iter()
-            .all(|saved| saved.as_deref() != Some(text))
-    };
-    let from_git = head_text
-        .as_ref()
-        .and_then(|head| Some((head, head.from.as_ref()?)));
-    let put_by_git = |saved: &Option<String>, file: Option<Stamp>| {
-        let (head, from) =
-            from_git.filter(|(head, _)| saved.as_deref().is_some_and(|saved| head.is(saved)))?;
-        // What a person made as HEAD has it throws nothing away.
-        let is_gits = match from {
-            FromGit::Brought(_) => true,
-            FromGit::Restored => file.is_some_and(|file| board.is_noted_by_git(queue, file)),
-            FromGit::Held => false,
-        };
-        is_gits.then_some((head, from))
-    };
-    let [old_by_git, typed_by_git] = [put_by_git(&old, sight.old), put_by_git(&typed, sight.file)];
-    let is_by_git = old_by_git.or(typed_by_git).is_some();
-    let head = from_git.filter(|(head, _)| !is_by_git && (head.was_put || is_apart(&head.text)));
-    let loaded_of_known = |text: &str, replaced_at: Option<u64>| {
-        let save = Save {
-            text,
-            replaced_at,
-            rests_on: None,
-            from_git: None,
-        };
-        Ok::<_, Error>(loaded(board, queue, &known, &save, &HashSet::new())?.text)
-    };
-    let below = |saved: &Option<String>, replaced_at: Option<u64>| {
-        let Some((text, (head, from))) = saved.as_deref().zip(head) else {
-            return Ok::<_, Error>(None);
-        };
-        let loaded = loaded_of_known(text, replaced_at)?;
-        let [from_head, from_known] = [&head.text, &loaded].map(|loaded| distance(loaded, text));
-        let is_nearer = match from {
-            FromGit::Brought(_) => from_head <= from_known,
-            FromGit::Held | FromGit::Restored if head.was_put => from_head < from_known,
-            // What HEAD held all the time Tavern has mostly written itself: lines tell nothing.
-            FromGit::Held | FromGit::Restored => from_head.0 < from_known.0,
-        };
-        Ok(is_nearer.then_some(RestsOn::Git(&head.text)))
-    };
-    let (below_old, below_typed) = (below(&old, Some(seen.seq))?, below(&typed, seen.unshown)?);
-    // Who goes on in what they saved before rests on that.
-    let stale = stale_saves(board, queue);
-    let goes_on_in =
-        |saved: &Option<String>, replaced_at: Option<u64>, below: Option<RestsOn<'_>>| {
-            let Some(text) = saved.as_deref() else {
-                return Ok(None);
-            };
-            let else_loaded = || match below {
-                Some(below) => Ok(below.text().to_owned()),
-                None => loaded_of_known(text, replaced_at),
-            };
-            // Whoever took it over was killed before the queue showed it.
-            let is_taken =
-                |entry: &Entry| entry.queue.as_ref() == Some(&queue.id) && entry.is_by_hand();
-            let own = match stale.iter().find(|own| *own == text) {
-                Some(own) if tail_log(board, seen.seq)?.iter().any(is_taken) => Some(own.as_str()),
-                _ => goes_on_from(&stale, [&known, text], else_loaded)?,
-            };
-            Ok::<_, Error>(own.map(RestsOn::Own))
-        };
-    let own_old = goes_on_in(&old, Some(seen.seq), below_old)?;
-    let own_typed = goes_on_in(&typed, seen.unshown, below_typed)?;
-    // What was pulled is there whatever buffer was saved over it, and what was brought if the file was taken away since.
-    let goes_on = |from: &FromGit| matches!(from, FromGit::Brought(brought) if brought.goes_on || brought.is_ahead || is_gone);
-    // What HEAD held all the time may be in an old buffer alone, and throws nothing away.
-    let is_loaded = |from: &FromGit| {
-        matches!(from, FromGit::Brought(_)) && (below_old.is_some() || below_typed.is_some())
-    };
-    let was_brought = head
-        .filter(|(_, from)| goes_on(from) || is_loaded(from))
-        .map(|(head, _)| head.text.as_str());
-    // Whoever saved since a commit goes on from it, if nothing shows that their text is older.
-    let known_to = |text: &str, ours: &str| {
-        let goes_on =
-            from_git.is_none() && ours != known && loaded_of_known(text, seen.unshown)? == known;
-        Ok::<_, Error>(if goes_on {
-            ours.to_owned()
-        } else {
-            known.clone()
+    let writer = |path: &Path, in_place| {
+        let file = fs::metadata(path).ok()?;
+        Some(Writer {
+            in_place,
+            user: file.uid(),
+            mode: file.mode(),
         })
     };
-    // What somebody has committed nobody may have looked at, before they or git went on from it.
-    let is_saved_since = typed.is_some() || from_git.is_some();
-    let committed = head_text
-        .iter()
-        .filter(|_| is_saved_since)
-        .flat_map(HeadText::committed);
-    for text in committed.filter(|text| is_apart(text)) {
-        let (save, mut change) = (
-            Save {
-                text,
-                replaced_at: None,
-                rests_on: None,
-                from_git: None,
-            },
-            Change::default(),
-        );
-        let merged = merged(
-            index,
-            queue,
-            &save,
-            [&known_to(text, &ours)?, &ours],
-            come,
-            now,
-            &mut change,
-        )?;
-        if merged != ours {
-            ours = merged;
-            taken.entries.extend(change.entries);
-            taken.files.extend(change.files);
-        }
-    }
-    let known_to_typed = typed
-        .as_deref()
-        .map_or_else(|| Ok(known.clone()), |typed| known_to(typed, &ours))?;
+    let is_in_place = |stamp: Stamp| stamp.is_same_file(&seen.file);
     let saves = [
-        (was_brought, from_git, &known, None, None),
         (
-            old.as_deref(),
-            old_by_git,
-            &known,
-            Some(seen.seq),
-            own_old.or(below_old),
+            saved,
+            old.as_deref().and_then(|old| writer(old, true)),
+            sight.old,
         ),
         (
-            typed.as_deref(),
-            typed_by_git,
-            &known_to_typed,
-            seen.unshown,
-            own_typed.or(below_typed),
+            text.as_ref().map(|text| text.content.to_string()),
+            text.as_ref()
+                .and_then(|text| writer(&queue.path, is_in_place(text.stamp))),
+            sight.file,
         ),
     ];
-    for (text, from_git, known, replaced_at, rests_on) in saves {
-        if let Some(text) = text.filter(|text| *text != ours) {
-            let from_git = from_git.map(|(_, from)| from);
-            let save = Save {
-                text,
-                replaced_at,
-                rests_on,
-                from_git,
-            };
-            ours = merged(index, queue, &save, [known, &ours], come, now, &mut taken)?;
-        }
+    let mut texts = Texts::of(board, queue);
+    if seen.seq < last {
+        texts.retain_logged(seen.seq, &tail_log(board, seen.seq)?);
     }
-    let is_gits = |text: &str| head_text.as_ref().is_some_and(|head| head.is(text));
-    let not_as_saved = [(&old, own_old), (&typed, own_typed)];
-    let not_as_saved = not_as_saved
-        .into_iter()
-        .filter_map(|(text, own)| Some((text.as_deref()?, own.map(RestsOn::text))));
-    let not_as_saved = not_as_saved.filter(|(text, _)| *text != ours && !is_gits(text));
-    taken.files.extend(keep_stale(board, queue, not_as_saved));
-    sight.put_by_git = from_git
-        .filter(|(head, _)| head.text != ours)
-        .map(|(head, _)| digest(&head.text));
+    // git may have put a text there over which somebody has saved before anybody looked.
+    let head = board.head_text(queue).filter(|_| {
+        let is_saved = |(saved, ..): &(Option<String>, _, _)| saved.is_some();
+        is_gone || saves.iter().any(is_saved)
+    });
+    let head = head.filter(|head| !texts.has(head) && !texts.has(&with_line_ends(&known, head)));
+    for (saved, writer, stamp) in [(head, None, None)].into_iter().chain(saves) {
+        let Some(saved) = saved.map(|saved| with_line_ends(&known, &saved)) else {
+            continue;
+        };
+        if saved == ours {
+            continue;
+        }
+        let save = Save {
+            is_late: stamp.is_some_and(|stamp| stamp.modified() >= seen.file.modified()),
+            goes_on: board.goes_on_by_git(queue, &saved, &ours),
+            text: &saved,
+            writer,
+        };
+        let known = [seen.content.as_str(), ours.as_str()];
+        ours = merged(index, queue, &texts, &save, known, come, now, &mut taken)?;
+    }
     let is_shown = match &text {
         Some(text) => text.content == *ours,
         None => !is_gone && ours == seen.content,
@@ -342,7 +227,6 @@ fn taken_from(
         expected: sight,
         content: ours,
         is_shown,
-        is_of_save: true,
     };
     taken.files.insert(0, Rewrite::Queue(rewrite));
     Ok(Some(taken))
@@ -374,68 +258,38 @@ fn first_sight(
     text: Text,
     expected: Sight,
     now: Timestamp,
-) -> Result<Change, Error> {
-    let board = index.board;
-    let (saved, own) = (text.content.into_string(), HashMap::new());
-    let (newest, returned) = with_returned(index, queue, &saved, &own, &saved, None)?;
-    let copies = Copies::of(index, queue, &own, &saved);
+) -> Change {
+    let (typed, own) = (text.content.into_string(), HashMap::new());
+    let copies = Copies::of(index, queue, &own, &typed);
     let mut entries = copies.notes(now);
-    let typed = merge(
-        &as_read(board, &newest, &saved, &returned)?,
-        &newest,
-        &saved,
-        &|_| false,
-    )
-    .text;
     let content = with_appended(None, typed.clone(), &|_| true);
-    let head_text = board.head_text(queue);
-    let mut committed: Vec<&str> = head_text
-        .iter()
-        .flat_map(|head| match head.from {
-            None => head.committed(),
-            Some(_) => vec![head.text.as_str()],
-        })
-        .filter(|text| !parse(text).0.items().is_empty())
-        .collect();
-    if committed.is_empty() {
-        let moved = changes(&typed, &content)
-            .into_iter()
-            .map(|changed| Changed {
-                before: None,
-                ..changed
-            });
-        let added = changes("", &content).into_iter();
-        let added = added
-            .filter(|changed| {
-                changed
-                    .task
-                    .as_ref()
-                    .is_some_and(|id| returned.contains(id))
-            })
-            .chain(moved);
-        entries.extend(added.filter_map(|changed| by_hand(queue, changed, now)));
-    }
-    committed.extend(Some(content.as_str()).filter(|_| !committed.is_empty()));
-    for versions in committed.windows(2) {
-        entries.extend(done_by_hand(&copies, versions[0], versions[1], now));
-    }
+    let moved = changes(&typed, &content)
+        .into_iter()
+        .map(|changed| Changed {
+            before: None,
+            ..changed
+        });
+    entries.extend(moved.filter_map(|changed| by_hand(queue, changed, now)));
     tell_moved(&mut entries, &typed, &content);
-    let is_shown = content == saved;
+    let is_shown = content == typed;
     let rewrite = QueueRewrite {
         queue: queue.clone(),
         expected,
         content,
         is_shown,
-        is_of_save: true,
     };
-    Ok(Change {
+    Change {
         entries,
         files: vec![Rewrite::Queue(rewrite)],
-    })
+    }
 }
 
 /// So the note begins of what an older text has otherwise than it stays.
 const NEWER: &str = "an older text was saved, and what is newer stays: ";
+
+/// The note of a save that took back the one before it.
+const TAKEN_BACK: &str =
+    "the text before the last save was put back: what that save had changed is taken back";
 
 /// Fewer open items than these a person takes out at once without being asked.
 const FEW: usize = 3;
@@ -514,39 +368,299 @@ pub(super) fn put_back(
     )
 }
 
-/// What somebody saved, merged with ours; and what is to be logged of it. They knew at most what was `known` before it.
+/// What somebody saved.
+struct Save<'s> {
+    text: &'s str,
+    /// Who seems to have made it, as far as the file shows.
+    writer: Option<Writer>,
+    /// The file is no older than Tavern's.
+    is_late: bool,
+    /// git has put it there, and it goes on from the newest text or not.
+    goes_on: Option<bool>,
+}
+
+/// The text on which a save rests.
+struct Base {
+    text: String,
+    digest: u64,
+    /// It is a save that is taken back.
+    is_undo: bool,
+    /// The items that are another in it than they are now.
+    stale: Vec<TaskId>,
+}
+
+impl Base {
+    /// The nearest of the texts that stood there. Who puts back exactly what they themselves have changed a moment ago takes that change
+    /// back: then it is what they had saved. git does not.
+    fn of(texts: &Texts, ours: &str, save: &Save<'_>, now: Timestamp) -> Base {
+        let Nearest {
+            mut text,
+            mut digest,
+            distance,
+        } = texts.nearest(ours, save.text);
+        let is_old = distance == 0 && text != ours;
+        let mut is_undo = false;
+        if is_old && save.is_late && save.goes_on.is_none() {
+            let is_undone = |kept: &KeptText| {
+                let is_own =
+                    |mark: &SaveMark| mark.base == digest && Some(mark.writer) == save.writer;
+                let is_another = kept.digest != digest && kept.save.as_ref().is_some_and(is_own);
+                is_another && now - kept.time < RECENT
+            };
+            if let Some(undone) = texts.find(&is_undone) {
+                (text, digest, is_undo) = (undone.text, undone.digest, true);
+            }
+        }
+        match save.goes_on {
+            // git has merged the newest text into it.
+            Some(true) => (text, digest) = (ours.to_owned(), self::digest(ours)),
+            Some(false) => text = without_lacking(&text, save.text),
+            None => {}
+        }
+        let stale = changes(&text, ours)
+            .into_iter()
+            .filter_map(|changed| changed.task);
+        let stale = stale.collect();
+        Base {
+            text,
+            digest,
+            is_undo,
+            stale,
+        }
+    }
+}
+
+/// `base` without the items that `saved` lacks.
+fn without_lacking(base: &str, saved: &str) -> String {
+    let mut since = Since::default();
+    for changed in changes(base, saved) {
+        if let (Some((before, status)), None) = (changed.before, changed.after) {
+            match changed.task {
+                Some(task) => since.set(task, None),
+                None => since.set_nameless(&before, status),
+            }
+        }
+    }
+    since.taken_back(base)
+}
+
+/// The IDs that items of `base` have got since, by what they read there: as the log tells, else by their titles.
+fn named_since(board: &Board, queue: &Queue, base: &str, ours: &str) -> Result<Named, Error> {
+    let (then, now) = (parse(base).0, parse(ours).0);
+    let nameless = then.items().iter().filter(|item| item.id.is_none());
+    let mut nameless: HashMap<String, &str> = nameless
+        .map(|item| (bare(then.block(item)), then.title(item)))
+        .collect();
+    let mut new: HashMap<&TaskId, &str> = HashMap::new();
+    for item in now.items() {
+        let id = item.id.as_ref().filter(|id| then.find(id).is_none());
+        new.extend(id.map(|id| (id, now.title(item))));
+    }
+    let (mut named, mut lines) = (Named::new(), 0);
+    if nameless.is_empty() || new.is_empty() {
+        return Ok(named);
+    }
+    walk_log(board, None, &mut |entry| {
+        lines += 1;
+        if let Some(id) = entry.task.as_ref().filter(|id| new.contains_key(id))
+            && entry.queue.as_ref() == Some(&queue.id)
+            && entry.is_first_of(id)
+            && let Some(before) = entry.change.before().map(bare)
+            && nameless.remove(&before).is_some()
+        {
+            new.remove(id);
+            named.insert(before, id.clone());
+        }
+        !nameless.is_empty() && !new.is_empty() && lines < MOST_LINES
+    })?;
+    for (before, title) in nameless {
+        let found = new.iter().find(|(_, other)| **other == title);
+        if let Some(id) = found.map(|(id, _)| (*id).clone()) {
+            new.remove(&id);
+            named.insert(before, id);
+        }
+    }
+    Ok(named)
+}
+
+/// `ours` without the items of `base` that `saved` lacks and whose words are as they were: that Tavern has ticked or moved one since keeps
+/// it for nobody, nor that it has `named` it.
+fn without_taken_out(
+    base: &str,
+    saved: &str,
+    ours: &str,
+    named: &Named,
+    held: &HashSet<TaskId>,
+) -> String {
+    let (then, now) = (parse(base).0, parse(ours).0);
+    let words = |document: &Document<'_>, item: &Item<'_>| {
+        (document.title(item).to_owned(), document.description(item))
+    };
+    let mut since = Since::default();
+    for changed in changes(base, saved) {
+        let was = then
+            .items()
+            .iter()
+            .find(|item| Some(item.span.start) == changed.at[0]);
+        let (Some(was), None) = (was, changed.after) else {
+            continue;
+        };
+        let id = was
+            .id
+            .as_ref()
+            .or_else(|| named.get(&bare(then.block(was))));
+        let is = now
+            .items()
+            .iter()
+            .find(|is| is.id.as_ref() == id && words(&then, was) == words(&now, is));
+        match (is.filter(|is| !is.nested), id) {
+            (Some(_), Some(id)) if !held.contains(id) => since.set(id.clone(), None),
+            (Some(is), None) => since.set_nameless(now.block(is), is.status),
+            _ => {}
+        }
+    }
+    since.taken_back(ours)
+}
+
+/// `saved`, which git has merged, with those of its items as they are in `ours` that it has as held, as they were once here and are no more.
+fn without_old_holds(texts: &Texts, saved: &str, ours: &str, held: &HashSet<TaskId>) -> String {
+    let (mine, theirs) = (parse(ours).0, parse(saved).0);
+    let mut since = Since::default();
+    for item in theirs.items().iter().filter(|item| item.status.is_held()) {
+        let id = item.id.as_ref().filter(|id| !held.contains(id));
+        let here = id.and_then(|id| mine.find(id));
+        let holder = theirs.task_of(item).state.holder().cloned();
+        let was_so = |kept: &KeptText| {
+            let then = parse(&kept.text).0;
+            let was = id.and_then(|id| then.find(id));
+            was.is_some_and(|was| then.task_of(was).state.holder() == holder.as_ref())
+        };
+        if let Some((id, here)) = id.zip(here)
+            && !here.status.is_held()
+            && mine.title(here) == theirs.title(item)
+            && texts.find(&was_so).is_some()
+        {
+            let block = mine.block(here).to_owned();
+            since.set(id.clone(), Some((block, here.status)));
+        }
+    }
+    since.taken_back(saved)
+}
+
+/// `ours` with the items of `saved` that the log tells of as archived, or that were taken out and come back, as they were then. With those that
+/// an archive has; git may have taken it back to where it had less.
+fn with_items_that_went(
+    index: &ItemIndex<'_>,
+    queue: &Queue,
+    [base, ours]: [&str; 2],
+    saved: &str,
+) -> Result<(String, Vec<TaskId>), Error> {
+    let (mine, theirs) = (parse(ours).0, parse(saved).0);
+    let (mut since, mut archived) = (Since::default(), Vec::new());
+    let ids = theirs.items().iter().filter_map(|item| item.id.clone());
+    let new: HashSet<TaskId> = ids.filter(|id| mine.find(id).is_none()).collect();
+    let mut went = went(index, queue, &parse(base).0, new.clone())?;
+    for id in new {
+        let block = |_: &Text, document: &Document<'_>, item: &Item<'_>| {
+            (document.block(item).to_owned(), item.status)
+        };
+        let found = match index.archived(&id) {
+            Some(_) => Some(with_archived(index.board, &id, block)?),
+            None => None,
+        };
+        let went = went.remove(&id);
+        let has_all = |(found, _): &(String, Status)| {
+            let lines: HashSet<&str> = found.lines().map(str::trim).collect();
+            let words =
+                |(went, _): &(String, Status)| went.lines().all(|line| lines.contains(line.trim()));
+            went.as_ref().is_none_or(words)
+        };
+        if found.as_ref().is_some_and(has_all) {
+            archived.push(id.clone());
+        }
+        if let Some(item) = went.or(found) {
+            since.set(id, Some(item));
+        }
+    }
+    archived.sort();
+    // What is put in takes the bullet of what is beside it; then it is made to read as it did.
+    let newest = since.taken_back(&since.taken_back(ours));
+    Ok((newest, archived))
+}
+
+/// Those of the items `new` of which the log tells last that they were archived; or that they were taken out, where they are not in `base`
+/// and nowhere else: how they were then.
+fn went(
+    index: &ItemIndex<'_>,
+    queue: &Queue,
+    base: &Document<'_>,
+    mut new: HashSet<TaskId>,
+) -> Result<HashMap<TaskId, (String, Status)>, Error> {
+    let (mut went, mut lines) = (HashMap::new(), 0);
+    if new.is_empty() {
+        return Ok(went);
+    }
+    walk_back(index.board, &mut |line| {
+        lines += 1;
+        if let Some(id) = task_of(line).filter(|id| new.contains(id))
+            && let Ok(entry) = serde_json::from_slice::<Entry>(line)
+            && entry.change.is_of_item()
+        {
+            new.remove(&id);
+            let is_back = || base.find(&id).is_none() && index.elsewhere(&id, queue).is_none();
+            if let TextChange::Removed { from, before } = entry.change
+                && (entry.kind == Kind::Archived || is_back())
+            {
+                went.insert(id, (before, from));
+            }
+        }
+        !new.is_empty() && lines < MOST_LINES
+    })?;
+    Ok(went)
+}
+
+/// `merged` without those of the `archived` items that are in it as they were in `newest`; and their names.
+fn without_archived(merged: &str, newest: &str, archived: &[TaskId]) -> (String, Vec<String>) {
+    let (new, old) = (parse(merged).0, parse(newest).0);
+    let mut since = Since::default();
+    let block =
+        |document: &Document<'_>, id| document.find(id).map(|item| bare(document.block(item)));
+    let mut names = Vec::new();
+    for id in archived {
+        if block(&new, id) == block(&old, id) {
+            since.set(id.clone(), None);
+            names.push(id.to_string());
+        }
+    }
+    (since.taken_back(merged), names)
+}
+
+/// What somebody saved, merged with ours; and what is to be logged of it.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a save, and what is known beside it"
+)]
 fn merged(
     index: &ItemIndex<'_>,
     queue: &Queue,
+    texts: &Texts,
     save: &Save<'_>,
-    [known, ours]: [&str; 2],
+    [kept, ours]: [&str; 2],
     come: &HashSet<TaskId>,
     now: Timestamp,
     Change { entries, files }: &mut Change,
 ) -> Result<String, Error> {
     let board = index.board;
-    let (saved, note) = (save.text, |cause: String| note(queue, cause, now));
-    let from_git = save.from_git;
-    let named = match from_git {
-        Some(FromGit::Brought(brought)) => Some(with_later_ids(board, queue, saved, brought)?),
-        _ => None,
-    };
-    let (is_brought, saved) = (named.is_some(), named.as_deref().unwrap_or(saved));
-    if !is_brought && is_blank(saved) && !parse(ours).0.items().is_empty() {
+    let (as_saved, note) = (save.text, |cause: String| note(queue, cause, now));
+    if is_blank(as_saved) && !parse(ours).0.items().is_empty() {
         // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
         entries.push(note(
             "the file was emptied; its items were put back".to_owned(),
         ));
         return Ok(ours.to_owned());
     }
-    if !is_brought && is_emptied(index, queue, ours, saved) {
-        if from_git.is_some() {
-            entries.push(note(
-                "git put a text without items there; what no commit has was put back".to_owned(),
-            ));
-            return Ok(ours.to_owned());
-        }
-        set_aside(board, queue, saved, now, entries, files);
+    if save.goes_on != Some(false) && is_emptied(index, queue, ours, as_saved) {
+        set_aside(board, queue, as_saved, now, entries, files);
         return Ok(ours.to_owned());
     }
     let told = entries.len();
@@ -558,33 +672,16 @@ fn merged(
     let TakenTwice {
         saved: agreed,
         mut lost,
-    } = TakenTwice::of(board, ours, saved)?;
+    } = TakenTwice::of(board, ours, as_saved)?;
     held.retain(|id| !lost.contains_key(id));
-    let may_mark = if from_git.is_none() {
+    let may_mark = if save.goes_on.is_none() {
         held.clone()
     } else {
         HashSet::new()
     };
     let (marks, agreed) = Marks::of(&agreed, ours, &may_mark);
-    let agreed = with_retyped(board, queue, agreed, ours, &may_mark)?;
     let is_known = |id: &TaskId| index.knows(id, queue);
-    let (own_ids, renamed) = if from_git.is_none() {
-        with_own_ids(&agreed, ours, &held, &is_known)
-    } else {
-        Default::default()
-    };
-    let (as_saved, saved) = (
-        saved,
-        if renamed.is_empty() {
-            &*agreed
-        } else {
-            own_ids.as_str()
-        },
-    );
-    let save = &Save {
-        text: saved,
-        ..*save
-    };
+    let (own_ids, renamed) = with_own_ids(&agreed, ours, &may_mark, &is_known);
     entries.extend(renamed.into_iter().map(|(other, id)| {
         let other = other.map_or_else(|| "no ID".to_owned(), |other| other.to_string());
         Entry {
@@ -594,88 +691,69 @@ fn merged(
             ))
         }
     }));
-    let own = statuses(&open(ours));
-    let (newest, returned) = with_returned(index, queue, ours, &own, saved, save.replaced_at)?;
-    let copies = Copies::of(index, queue, &own, saved);
-    let merged = if let Some(FromGit::Brought(brought)) = from_git {
-        brought_text(board, brought, [ours, &newest, saved], &held)?
-    } else {
-        let known = if known == ours {
-            newest.clone()
-        } else {
-            with_returned(index, queue, known, &own, saved, save.replaced_at)?.0
-        };
-        let former = with_former_ids(saved, ours, &is_known);
-        let loaded = loaded(
-            board,
-            queue,
-            &known,
-            &Save {
-                text: &former,
-                ..*save
-            },
-            &returned,
-        )?;
-        if from_git.is_none() && is_cut_short([&loaded.text, ours], saved, &held) {
-            entries.truncate(told);
-            set_aside(board, queue, as_saved, now, entries, files);
-            return Ok(ours.to_owned());
-        }
-        // git takes nobody's ID away: it has the item as it was before it got one.
-        let own = if from_git.is_some() {
-            own.into_keys().collect()
-        } else {
-            held.clone()
-        };
-        let named = with_ids(saved, ours, &own);
-        let mut by_version = &(come | &returned) | &held_otherwise(&newest, saved);
-        let mut read = saved;
-        if from_git.is_some() {
-            // Nobody has put an item back to how it stood, also where it has got its ID since.
-            by_version.extend(statuses(&open(&named)).into_keys());
-            read = &named;
-        }
-        let base =
-            board.with_typed_titles(&as_read(board, &loaded.text, read, &by_version)?, &held)?;
-        let named = board.with_typed_titles(&named, &held)?;
-        let mut merged = merge_named(&base, &loaded.named, &newest, &named, &|id| {
-            held.contains(id)
-        });
-        merged.text = without_archived(index, &merged.text, &newest, &returned);
-        let (newer, lacking) = not_as_saved(saved, &merged.text, &loaded.stale);
-        if !newer.is_empty() {
-            entries.push(note(format!("{NEWER}{}", listed(&newer))));
-        }
-        if !lacking.is_empty() {
-            entries.push(note(stays::cause(&lacking)));
-        }
-        merged
+    let base = Base::of(
+        texts,
+        ours,
+        &Save {
+            text: &with_former_ids(&own_ids, ours, &is_known),
+            ..*save
+        },
+        now,
+    );
+    let is_cut_short = |loaded| is_cut_short([loaded, ours], &own_ids, &held);
+    if save.goes_on.is_none() && (is_cut_short(&base.text) || is_cut_short(ours)) {
+        entries.truncate(told);
+        set_aside(board, queue, as_saved, now, entries, files);
+        return Ok(ours.to_owned());
+    }
+    let saved = match save.goes_on {
+        Some(true) => without_old_holds(texts, &own_ids, ours, &held),
+        _ => own_ids,
     };
-    let mut text = merged.text;
+    let (newest, archived) = with_items_that_went(index, queue, [&base.text, ours], &saved)?;
+    let own = statuses(&open(ours));
+    let copies = Copies::of(index, queue, &own, &saved);
+    let base_text = board.with_typed_titles(&base.text, &held)?;
+    let typed = board.with_typed_titles(&saved, &held)?;
+    let named = named_since(board, queue, &base_text, &newest)?;
+    let newest = if base.text == ours {
+        newest
+    } else {
+        without_taken_out(&base_text, &typed, &newest, &named, &held)
+    };
+    let mut merged = merge_named(&base_text, &named, &newest, &typed, &|id| held.contains(id));
+    let names;
+    (merged.text, names) = without_archived(&merged.text, &newest, &archived);
+    if !names.is_empty() {
+        let what = "an older text was saved, and what is archived stays there";
+        entries.push(note(format!("{what}: {}", listed(&names))));
+    }
+    if base.is_undo {
+        entries.push(note(TAKEN_BACK.to_owned()));
+    }
+    let (newer, lacking) = not_as_saved(&saved, &merged.text, &base.stale);
+    if !newer.is_empty() {
+        entries.push(note(format!("{NEWER}{}", listed(&newer))));
+    }
+    if !lacking.is_empty() {
+        entries.push(note(stays::cause(&lacking)));
+    }
     entries.extend(
         merged
             .conflicts
             .into_iter()
             .map(|conflict| note(Settled::of(conflict, &held).to_string())),
     );
-    if let Some(from_git) = from_git {
-        let back;
-        (text, back) = with_uncommitted(board, from_git, &text, ours, &held)?;
-        if !back.is_empty() {
-            let what = "git took away what is held or in no commit, and it was put back";
-            entries.push(note(format!("{what}: {}", listed(&back))));
-        }
-    }
     entries.extend(copies.notes(now));
     lost.extend(marks.causes());
-    let typed = marks.put(board, queue, with_held(text, ours, &held))?;
+    let typed = marks.put(board, queue, with_held(merged.text, ours, &held))?;
     let text = with_appended(Some(ours), typed.clone(), &|id| {
-        returned.contains(id) || copies.all.contains_key(id)
+        come.contains(id) || copies.all.contains_key(id)
     });
     let mut done = done_by_hand(&copies, ours, &text, now);
     let takes_most =
         takes_most(index, queue, [ours, &text], &done) || takes_most_words(ours, &text);
-    if from_git.is_none() && takes_most {
+    if save.goes_on.is_none() && takes_most {
         entries.truncate(told);
         set_aside(board, queue, as_saved, now, entries, files);
         return Ok(ours.to_owned());
@@ -683,25 +761,18 @@ fn merged(
     tell_moved(&mut done, &typed, &text);
     for mut entry in done {
         end_hold(board, &mut entry, &lost);
-        match from_git {
-            Some(FromGit::Brought(brought)) => {
-                let how = brought
-                    .how
-                    .split(|c: char| !c.is_alphanumeric())
-                    .next()
-                    .unwrap_or_default();
-                entry.agent = Some(format!("{GIT}{how}"));
-                if entry.task.is_some() {
-                    entry
-                        .cause
-                        .get_or_insert_with(|| format!("git, {}", brought.how));
-                }
-            }
-            Some(FromGit::Held | FromGit::Restored) => entry.agent = Some(RESTORED.to_owned()),
-            None => {}
+        if save.goes_on.is_some() {
+            entry.agent = Some(BY_GIT.to_owned());
         }
         entries.push(entry);
     }
+    files.push(Rewrite::Save {
+        queue: queue.clone(),
+        known: kept.to_owned(),
+        text: as_saved.to_owned(),
+        base: base.digest,
+        writer: save.writer.unwrap_or_default(),
+    });
     Ok(text)
 }
 
@@ -754,34 +825,12 @@ impl Board {
     }
 }
 
-/// The items that `saved` shows as taken by somebody who does not hold them now. A person takes nothing back for another: it is a
-/// text of then, and git may have one that was never here.
-fn held_otherwise(newest: &str, saved: &str) -> HashSet<TaskId> {
-    let (mine, theirs) = (parse(newest).0, parse(saved).0);
-    let holding =
-        |document: &Document<'_>, item: &Item<'_>| document.task_of(item).state.holder().cloned();
-    let is_another = |item: &&Item<'_>| {
-        let here = item
-            .id
-            .as_ref()
-            .and_then(|id| mine.find(id))
-            .and_then(|here| holding(&mine, here));
-        holding(&theirs, item).is_some_and(|there| there.started.is_some() && here != Some(there))
-    };
-    theirs
-        .items()
-        .iter()
-        .filter(|item| item.status.is_held())
-        .filter(is_another)
-        .filter_map(|item| item.id.clone())
-        .collect()
-}
-
 /// The names of the items that the result has otherwise than the save, as they are `stale` there, and of those that the save lacks.
 fn not_as_saved(saved: &str, merged: &str, stale: &[TaskId]) -> (Vec<String>, Vec<String>) {
     let (saved, merged) = (parse(saved).0, parse(merged).0);
     let block = |document: &Document<'_>, id: &TaskId| {
-        document.find(id).map(|item| bare(document.block(item)))
+        let item = document.find(id)?;
+        Some((bare(document.block(item)), item.status))
     };
     let differ = stale
         .iter()

@@ -1,9 +1,10 @@
 //! What somebody holds stays theirs, whatever a save makes of it. Knows no files.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::since::Since;
 use tavern_core::document::{Document, Item, open, parse};
+use tavern_core::merge::bare;
 use tavern_core::patch::Patch;
 use tavern_core::task::TaskId;
 use tavern_core::text::{Edit, apply};
@@ -100,6 +101,45 @@ pub(super) fn with_own_ids(
         );
     }
     (saved, renamed)
+}
+
+/// `saved`, in which the items of `ours` have their IDs that a person has given others, which nobody else `is_known` by: they read the
+/// same otherwise, and there is one of each.
+pub(super) fn with_former_ids(
+    saved: &str,
+    ours: &str,
+    is_known: &dyn Fn(&TaskId) -> bool,
+) -> String {
+    let (theirs, mine) = (parse(saved).0, parse(ours).0);
+    let is_new = |id: &TaskId| mine.find(id).is_none() && !is_known(id);
+    let is_former = |id: &TaskId| theirs.find(id).is_none();
+    let (new, former) = (by_words(&theirs, &is_new), by_words(&mine, &is_former));
+    let edits = new.into_iter().filter_map(|(words, new)| {
+        match (&*new, former.get(&words).map(Vec::as_slice)) {
+            ([new], Some([former])) => {
+                Some(Edit::replace(new.id_span()?, former.id.as_ref()?.as_str()))
+            }
+            _ => None,
+        }
+    });
+    apply(saved, &edits.collect::<Vec<_>>())
+}
+
+/// The items whose ID `is_it`, by what they read without that.
+fn by_words<'d, 't>(
+    document: &'d Document<'t>,
+    is_it: &dyn Fn(&TaskId) -> bool,
+) -> HashMap<String, Vec<&'d Item<'t>>> {
+    let mut items: HashMap<String, Vec<&Item<'t>>> = HashMap::new();
+    for item in document.items().iter().filter(|item| !item.nested) {
+        if let Some(id) = item.id.as_ref().filter(|id| is_it(id)) {
+            items
+                .entry(bare(document.block(item)).replacen(id.as_str(), "", 1))
+                .or_default()
+                .push(item);
+        }
+    }
+    items
 }
 
 /// `text`, which was made of `ours`, with the items that are `held` in the status in which they are held, also where the headings

@@ -231,13 +231,6 @@ impl<'b> ItemIndex<'b> {
         self.archived.status_of(id)
     }
 
-    pub(super) fn archives(&self) -> Vec<Document<'_>> {
-        self.archived
-            .contents()
-            .map(|content| parse(content).0)
-            .collect()
-    }
-
     /// An item goes by `id` in another queue than `but`, or in an archive.
     pub(super) fn knows(&self, id: &TaskId, but: &Queue) -> bool {
         self.status_of(id, but).is_some() || self.archived(id).is_some()

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::archived::FOLDER;
-use super::baseline::{Baseline, Sight, path};
+use super::baseline::{Baseline, Sight};
 use super::change::Change;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
@@ -12,6 +12,7 @@ use super::find::Board;
 use super::hand::put_back;
 use super::moved::{Standing, gone};
 use super::queue::{Queue, is_blank};
+use super::seen::path;
 use super::stamp::Stamp;
 use tavern_core::document::{Item, parse};
 use tavern_core::event::Kind;

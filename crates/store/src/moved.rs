@@ -11,16 +11,16 @@ use super::entry::{Entry, HAND, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::homes;
-use super::loaded_base::never_seen;
 use super::log::walk_log;
 use super::queue::{Queue, is_blank};
 use super::redo::up_to_date;
 use super::since::Since;
 use super::stamp::Stamp;
+use super::texts::Texts;
 use tavern_core::document::{Document, Item, parse};
 use tavern_core::event::Kind;
 use tavern_core::lease::Lease;
-use tavern_core::merge::bare;
+use tavern_core::merge::{bare, unite};
 use tavern_core::task::{Status, TaskId, Timestamp};
 
 /// What goes by an ID, else by its text.
@@ -137,7 +137,7 @@ pub(super) fn moved(
                     let copies = moves.copies(id, &to)?;
                     // It was not cut by whoever had never seen it.
                     if let (false, None, Some(saved)) = (copies.is_empty(), &unseen, &saved) {
-                        unseen = Some(never_seen(board, queue, &ours, saved)?);
+                        unseen = Some(unseen_by(board, queue, &ours, saved));
                     }
                     let is_unseen = !copies.is_empty()
                         && unseen.as_ref().is_some_and(|unseen| unseen.contains(id));
@@ -157,6 +157,14 @@ pub(super) fn moved(
         }
     }
     Ok(moves.change(&gone, now))
+}
+
+/// The items of `ours` that whoever saved this had never seen.
+fn unseen_by(board: &Board, queue: &Queue, ours: &str, saved: &str) -> HashSet<TaskId> {
+    let loaded = Texts::of(board, queue).nearest(ours, saved).text;
+    let (mine, then) = (parse(ours).0, parse(&loaded).0);
+    let ids = mine.items().iter().filter_map(|item| item.id.clone());
+    ids.filter(|id| then.find(id).is_none()).collect()
 }
 
 struct Moves<'b> {
@@ -270,7 +278,14 @@ impl Moves<'_> {
         );
         self.text(queue)?.set.set(id.clone(), None);
         let copied = self.accepted(to)?.and_then(|text| copied(&text, id));
-        let is_older = copied.map_or(Ok(false), |copied| is_version(self.board, id, &copied))?;
+        let is_older = match &copied {
+            Some(copied) => is_version(self.board, id, copied)?,
+            None => false,
+        };
+        let block = match copied.filter(|_| !is_older) {
+            Some(copied) => unite(&block, &copied).unwrap_or(block),
+            None => block,
+        };
         let accepted = self.text(to)?;
         accepted.is_saved |= !is_older;
         accepted.set.set(id.clone(), Some((block.clone(), status)));
@@ -315,7 +330,6 @@ impl Moves<'_> {
                 expected: sight,
                 content,
                 is_shown: is_saved,
-                is_of_save: is_saved,
             }));
         }
         let entry = |task: &TaskId, queue: &str, change: TextChange, lease: Option<Lease>| Entry {

@@ -318,7 +318,6 @@ pub(super) fn redo_archive(
                     &Sight {
                         file: Some(file),
                         old: Some(text.stamp),
-                        ..sight
                     },
                     seq,
                 )?;

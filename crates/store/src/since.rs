@@ -6,10 +6,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::entry::{Entry, TextChange};
-use tavern_core::document::{Document, Item, parse_alone};
+use tavern_core::document::{Document, Item};
 use tavern_core::event::Kind;
-use tavern_core::front::Front;
-use tavern_core::merge::{Named, bare};
+use tavern_core::merge::bare;
 use tavern_core::rewrite::{apply_each, set_item};
 use tavern_core::state::State;
 use tavern_core::task::{Status, TaskId, Timestamp};
@@ -101,19 +100,6 @@ impl Since {
 
     pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskId> {
         self.first.keys()
-    }
-
-    /// The items that have got their IDs since, by what they were.
-    pub(super) fn named(&self, front: &Front) -> Named {
-        let named = |(id, first): (&TaskId, &First)| {
-            let before = first.text.as_ref()?;
-            let is_nameless = parse_alone(before, front)
-                .items()
-                .first()
-                .is_some_and(|item| item.id.is_none());
-            is_nameless.then(|| (bare(before), id.clone()))
-        };
-        self.first.iter().filter_map(named).collect()
     }
 
     pub(super) fn taken_back(&self, text: &str) -> String {

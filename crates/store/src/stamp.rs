@@ -54,10 +54,6 @@ impl Stamp {
         self.modified == other.modified
     }
 
-    pub(super) fn inode(&self) -> u64 {
-        self.inode.1
-    }
-
     /// In seconds and nanoseconds.
     pub(super) fn modified(&self) -> (i64, i64) {
         self.modified

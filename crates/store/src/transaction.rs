@@ -29,6 +29,7 @@ use super::queue::{Queue, Text, has_too_many};
 use super::redo::{redo, redo_archive, set_lease, unshown};
 use super::replace::Staged;
 use super::stamp::Stamp;
+use super::texts::{self, SaveMark};
 use tavern_core::event::Kind;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::clock::{self, Deadline};
@@ -93,12 +94,11 @@ impl Board {
             })?;
             change.number(last_seq);
             let content = |file| match file {
-                Rewrite::Queue(rewrite) => (rewrite.queue.path, rewrite.content),
-                Rewrite::File { path, content } | Rewrite::Save { path, content } => {
-                    (path, content)
-                }
+                Rewrite::Queue(rewrite) => Some((rewrite.queue.path, rewrite.content)),
+                Rewrite::File { path, content } => Some((path, content)),
+                Rewrite::Save { .. } => None,
             };
-            rehearsal.keep(change.entries, change.files.into_iter().map(content));
+            rehearsal.keep(change.entries, change.files.into_iter().filter_map(content));
             return Ok(told);
         }
         let mut locked = Locked::new(self)?;
@@ -301,9 +301,15 @@ impl<'b> Locked<'b> {
         }
         // Where somebody holds an item of a task file outside the board, every program looks at that from then on.
         if change.entries.iter().any(|entry| entry.lease.is_some()) {
-            change
-                .queues()
-                .try_for_each(|queue| self.board.remember(queue))?;
+            change.queues().try_for_each(|queue| {
+                let is_new = !self.board.looks_after(queue);
+                self.board.remember(queue)?;
+                // Who has it open has it as it is now.
+                match self.board.read_file(queue) {
+                    Ok(text) if is_new => texts::keep(self.board, queue, None, &text.content, None),
+                    _ => Ok(()),
+                }
+            })?;
         }
         change.number(self.seq);
         let Change { mut entries, files } = change;
@@ -317,9 +323,10 @@ impl<'b> Locked<'b> {
         {
             *words = redact(words).into_owned();
         }
+        let first = entries.first().map(|entry| (entry.seq, entry.time));
         let files: Vec<(Rewrite, Option<Staged>)> = files
             .into_iter()
-            .map(|file| stage(self.board, file))
+            .map(|file| stage(self.board, file, first.as_ref()))
             .collect::<Result<_, Error>>()?;
         let stage_lease = |entry: &Entry| match &entry.lease {
             Some(LeaseEntry::Put(lease)) => self.board.stage_lease(lease).map(Some),
@@ -371,7 +378,7 @@ impl<'b> Locked<'b> {
                     }
                 }
                 (Rewrite::Queue(rewrite), staged) => {
-                    self.show_queue(rewrite, staged, entries.first().map(|entry| entry.seq))?;
+                    self.show_queue(rewrite, staged)?;
                 }
             }
         }
@@ -385,18 +392,11 @@ impl<'b> Locked<'b> {
         failpoint::hit("submit.leased").map_err(stopped())
     }
 
-    /// `first` is the first event of the change.
-    fn show_queue(
-        &self,
-        rewrite: QueueRewrite,
-        staged: Option<Staged>,
-        first: Option<u64>,
-    ) -> Result<(), Error> {
+    fn show_queue(&self, rewrite: QueueRewrite, staged: Option<Staged>) -> Result<(), Error> {
         let QueueRewrite {
             queue,
             expected,
             content,
-            is_of_save,
             ..
         } = rewrite;
         let keep = |sight: &Sight| Baseline::write(self.board, &queue, &content, sight, self.seq);
@@ -405,7 +405,7 @@ impl<'b> Locked<'b> {
         };
         let old = replaced(self.board, &queue, expected.old);
         let found = Sight::of(self.board, &queue);
-        let file = if found.is_as(&expected) {
+        let file = if found == expected {
             staged.swap(expected.file, &old, &self.board.path("queues"))?
         } else {
             None
@@ -414,17 +414,9 @@ impl<'b> Locked<'b> {
             // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
             (file, _) if !self.board.looks_after(&queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(new), replaced) => {
-                // What git brings to where there is no file is still to come.
-                let looked =
-                    replaced.map_or_else(|| Sight::known(self.board, &queue), |_| Some(found));
-                let moves_of_head = looked.and_then(|looked| looked.moves_of_head);
-                let (file, old) = (Some(new), replaced.or(expected.old));
                 let sight = Sight {
-                    file,
-                    old,
-                    moves_of_head,
-                    unshown: None,
-                    put_by_git: expected.put_by_git,
+                    file: Some(new),
+                    old: replaced.or(expected.old),
                 };
                 keep(&sight)?;
                 let version = QueueVersion {
@@ -439,13 +431,8 @@ impl<'b> Locked<'b> {
             // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
             // old and half new.
             (None, _) => {
-                let first = first.filter(|_| !is_of_save);
-                let unshown = Sight::known(self.board, &queue)
-                    .and_then(|known| known.unshown)
-                    .or(first);
                 let unknown = Sight {
                     file: Some(Stamp::NONE),
-                    unshown,
                     ..expected
                 };
                 keep(&unknown)
@@ -454,19 +441,35 @@ impl<'b> Locked<'b> {
     }
 }
 
-/// Writes the new bytes of a file beside it.
-fn stage(board: &Board, file: Rewrite) -> Result<(Rewrite, Option<Staged>), Error> {
+/// Writes the new bytes of a file beside it, and keeps a save that is taken over with this `first` event.
+fn stage(
+    board: &Board,
+    file: Rewrite,
+    first: Option<&(u64, Timestamp)>,
+) -> Result<(Rewrite, Option<Staged>), Error> {
     let staged = match &file {
         Rewrite::Queue(QueueRewrite { is_shown: true, .. }) => return Ok((file, None)),
+        Rewrite::Save {
+            queue,
+            known,
+            text,
+            base,
+            writer,
+        } => {
+            let (event, time) = first.copied().unwrap_or_else(|| (0, clock::now()));
+            let mark = SaveMark {
+                base: *base,
+                writer: *writer,
+                event,
+            };
+            texts::keep(board, queue, Some(known), text, Some((mark, time)))?;
+            return Ok((file, None));
+        }
         Rewrite::Queue(QueueRewrite { queue, content, .. }) if has_too_many(content) => {
             return Err(Error::TooMany(queue.path.clone()));
         }
         Rewrite::Queue(QueueRewrite { queue, content, .. }) => {
             Staged::over(&spent_path(board, queue), &queue.path, content.as_bytes())?
-        }
-        Rewrite::Save { path, content } => {
-            Staged::durable(path, content.as_bytes())?.put()?;
-            return Ok((file, None));
         }
         Rewrite::File { path, content } => Staged::durable(path, content.as_bytes())?,
     };

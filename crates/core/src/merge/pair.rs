@@ -12,7 +12,7 @@ use crate::task::TaskId;
 const MOST_COMPARED: usize = 20_000;
 
 /// How alike two titles are at least, from 0 to 1, so that one is taken for the other, retyped.
-const ALIKE: f32 = 0.6;
+pub(crate) const ALIKE: f32 = 0.6;
 
 /// By the bare text of an item without an ID the one that it has in another version.
 pub type Named = HashMap<String, TaskId>;
@@ -210,7 +210,7 @@ fn places<'m>(side: &[One<'m, '_>]) -> HashMap<&'m TaskId, usize> {
 
 /// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same. Two that are told apart
 /// by a number (`Chapter 1` and `Chapter 2`) are two.
-fn likeness(title: &str, other: &str) -> f32 {
+pub(crate) fn likeness(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty()
         && !other.is_empty()
         && (title.starts_with(other) || other.starts_with(title));
