@@ -8,9 +8,8 @@ use rustix::io::Errno;
 use serde_json::json;
 use similar::TextDiff;
 
-use tavern_core::document::{Document, Item, parse, parse_alone, title_of};
+use tavern_core::document::{Document, Item, parse, title_of};
 use tavern_core::event::Kind;
-use tavern_core::front::Front;
 use tavern_core::monitor::Symptom;
 use tavern_core::task::{Status, TaskId};
 use tavern_store::config::Period;
@@ -187,21 +186,11 @@ impl Args {
         } else {
             context.out.record(entry, &line)?;
         }
-        if self.diff {
+        if self.diff && entry.change != TextChange::Nothing {
             context.out.text(Painted::whole(&diff(entry)))?;
         }
         Ok(())
     }
-}
-
-/// The item has a `done_when`.
-fn has_commands(entry: &Entry) -> bool {
-    let front = Front::default();
-    let alone = parse_alone(entry.change.before().unwrap_or_default(), &front);
-    alone
-        .items()
-        .first()
-        .is_some_and(|item| !alone.task_of(item).done_when.is_empty())
 }
 
 /// The event as a person would tell it, with its time.
@@ -215,7 +204,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         (Some(task), _) => task.to_string(),
         // An item that has no ID yet.
         (None, Some(_)) if matches!(entry.change, TextChange::Removed { .. }) => nameless(entry),
-        (None, Some(queue)) if entry.change.is_of_item() => {
+        (None, Some(queue)) if entry.is_of_item() => {
             format!("{} of {queue}", nameless(entry))
         }
         (None, Some(queue)) => queue.clone(),
@@ -229,19 +218,18 @@ pub(super) fn deed(entry: &Entry) -> String {
     };
     let to = |words: &str| {
         entry
-            .change
             .to()
             .map_or_else(String::new, |status| format!("{words}{status}"))
     };
     let mut line = match entry.kind {
         Kind::Added => format!("{task} was added{}{by}", to(" as ")),
         Kind::Claimed if entry.is_chat() => format!("{agent} took {task} to talk with a person"),
-        Kind::Claimed if entry.change.from() == Some(Status::Waiting) => {
+        Kind::Claimed if entry.from() == Some(Status::Waiting) => {
             format!("{agent} took {task} up again")
         }
         Kind::Claimed => format!("{agent} claimed {task}"),
         Kind::Started => format!("{agent} started the agent program for {task}"),
-        Kind::Submitted if has_commands(entry) => {
+        Kind::Submitted if entry.passed => {
             format!("{agent} finished {task}, and its commands passed")
         }
         Kind::Submitted => format!("{agent} finished {task}"),
@@ -267,12 +255,9 @@ pub(super) fn deed(entry: &Entry) -> String {
         Kind::Revived => format!("{task} was taken from the dead letter lane{by}"),
         Kind::Reopened => format!("{task} was reopened{by}"),
         Kind::Cancelled => format!("{task} was cancelled{by}"),
-        Kind::Edited => match entry.change {
-            TextChange::Edited {
-                moved: Some((from, to)),
-                ..
-            } => format!("{task} was moved from {from} to {to}{by}"),
-            _ => format!("{task} was edited{by}"),
+        Kind::Edited => match entry.from().zip(entry.to()) {
+            Some((from, to)) => format!("{task} was moved from {from} to {to}{by}"),
+            None => format!("{task} was edited{by}"),
         },
         Kind::Removed => format!(
             "{task} was taken out of {}{by}",
@@ -297,11 +282,10 @@ pub(super) fn deed(entry: &Entry) -> String {
                 )
             }
             TextChange::Added { to, .. } => format!("{task} was put back as {to}{by}"),
-            TextChange::Edited {
-                moved: Some((_, to)),
-                ..
-            } => format!("{task} was made {to} again{by}"),
-            _ => format!("{task} was made to read as before{by}"),
+            _ => match entry.to() {
+                Some(to) => format!("{task} was made {to} again{by}"),
+                None => format!("{task} was made to read as before{by}"),
+            },
         },
         Kind::Archived => format!("{task} was moved to the archive{by}"),
         Kind::Sent => format!("{agent} wrote to {task}"),
@@ -331,10 +315,7 @@ pub(super) fn deed(entry: &Entry) -> String {
     }
     // It is what the item is called by already.
     let is_name = |cause: &&String| {
-        entry.task.is_none()
-            && entry.change.is_of_item()
-            && cause.starts_with('`')
-            && cause.ends_with('`')
+        entry.task.is_none() && entry.is_of_item() && cause.starts_with('`') && cause.ends_with('`')
     };
     if let Some(cause) = entry.cause.as_ref().filter(|cause| !is_name(cause)) {
         // What git said begins with what it did.
@@ -351,7 +332,7 @@ pub(super) fn deed(entry: &Entry) -> String {
     } else if let Some(what) = changed(entry) {
         line.push_str(&format!(": {what}"));
     }
-    if entry.change.to() == Some(Status::Dead) {
+    if entry.to() == Some(Status::Dead) {
         line.push_str(" (its attempts are used up)");
     }
     line

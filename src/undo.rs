@@ -122,7 +122,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
         queue,
     } = undone;
     let now = || Some(board.task(entry.task.as_ref()?).ok()?.task.status());
-    let status = entry.change.after().and(entry.change.to().or_else(now));
+    let status = entry.change.after().and(entry.to().or_else(now));
     let record = Record {
         event: event.seq,
         kind: event.kind,
@@ -137,11 +137,10 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
     let what = match entry.change {
         TextChange::Removed { .. } => format!("{name} is out of {} again", queue.id),
         TextChange::Added { to, .. } => format!("{name} is back in {} as {to}", queue.id),
-        TextChange::Edited {
-            moved: Some((_, to)),
-            ..
-        } => format!("{name} is {to} again"),
-        _ => format!("{name} is as before"),
+        _ => match entry.to() {
+            Some(to) => format!("{name} is {to} again"),
+            None => format!("{name} is as before"),
+        },
     };
     context.out.record(
         &record,

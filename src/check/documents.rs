@@ -63,6 +63,20 @@ pub(super) fn gather(
         let message = format!("this {NO_QUEUE}");
         faults.warning("no-queue", &queue.path, message, hints::of_stranger(queue));
     }
+    for queue in board.map(Board::queues).transpose()?.unwrap_or_default() {
+        if let Some(board) = board.filter(|_| is_all)
+            && board.is_state_file_edited(&queue)
+        {
+            let message = "it was edited, which changes no item: Tavern writes it anew".to_owned();
+            let hint = "type `tavern release`, `tavern tell` or `tavern report`, or edit the queue";
+            faults.warning(
+                "state-file",
+                &board.state_file(&queue),
+                message,
+                hint.to_owned(),
+            );
+        }
+    }
     let mut pages: Vec<Page> = Vec::new();
     // Each is known by where it leads, and asked for that once.
     let mut known: HashMap<PathBuf, usize> = HashMap::new();
@@ -218,6 +232,11 @@ pub(super) fn look(
 ) {
     let (documents, mut problems): (Vec<Document<'_>>, Vec<Vec<Problem>>) =
         pages.iter().map(|page| parse(&page.text)).unzip();
+    let states = board.and_then(|board| board.states().ok());
+    let documents: Vec<Document<'_>> = documents
+        .into_iter()
+        .map(|document| document.with_states(states.clone().unwrap_or_default()))
+        .collect();
     let together: Vec<(&str, &Document<'_>)> = pages
         .iter()
         .zip(&documents)
@@ -276,7 +295,7 @@ pub(super) fn look(
             let typed = document
                 .items()
                 .iter()
-                .filter(|item| board.is_typed_as_held(document, item).unwrap_or(false));
+                .filter(|item| document.is_typed_as_held(item));
             problems.extend(typed.map(|item| {
                 let message = format!("nobody holds this, though it was typed as {}", item.status);
                 let hint = match &item.id {
@@ -289,15 +308,6 @@ pub(super) fn look(
                 Problem::warning("typed-as-held", item.head.clone(), message, hint)
             }));
         }
-        let is_typed =
-            |id: &TaskId| board.is_none_or(|board| board.is_only_typed(id).unwrap_or_default());
-        problems.extend(document.items().iter().flat_map(|item| {
-            let keys = document.doubtful_keys(item);
-            let are_typed = !keys.is_empty() && item.id.as_ref().is_none_or(is_typed);
-            keys.into_iter()
-                .filter(move |_| are_typed)
-                .map(|(_, problem)| problem)
-        }));
         if let Some(config) = config {
             let queue = board.and(Some(ids[number]));
             let hint = |lack: &Lack| hint(lack, config, queue);

@@ -3,7 +3,7 @@
 //!
 //! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
@@ -14,7 +14,7 @@ use tavern_core::document::{Document, Item, parse};
 use tavern_core::mend::{self, Mended, Right, mend};
 use tavern_core::task::TaskId;
 use tavern_store::config::FILE;
-use tavern_store::{ATTRIBUTES, Archived, Board, IGNORE, Incomplete, Lost, Queue, homes, tail_log};
+use tavern_store::{ATTRIBUTES, Archived, Board, IGNORE, Incomplete, Lost, Queue, homes};
 
 use super::documents::Page;
 use super::fault::shown;
@@ -187,7 +187,7 @@ fn plan(
             places.entry(id).or_default().push(queue.id.clone());
         }
     }
-    let (history, homes) = (history(board), homes(board, places)?);
+    let homes = homes(board, places)?;
     let right = |page: usize, document: &Document<'_>, item: &Item<'_>| {
         let queue = &pages[page].1;
         let is_copy = item
@@ -198,7 +198,7 @@ fn plan(
         if is_copy {
             Right::None
         } else {
-            right(board, &history, queue, document, item)
+            right(board, queue, document, item)
         }
     };
     let archived = Archived::of(board);
@@ -264,59 +264,17 @@ fn plan(
     Ok(put_back.chain(mended).chain(completed).collect())
 }
 
-/// What became of the first text under each ID, by queue. One that was added beside it is a copy, and no news of it.
-fn history(board: &Board) -> HashMap<(String, String), String> {
-    let mut texts = HashMap::new();
-    for entry in tail_log(board, 0).unwrap_or_default() {
-        let text = |text: Option<&str>| text.map(|text| text.trim_end().to_owned());
-        let (before, after) = (text(entry.change.before()), text(entry.change.after()));
-        let (Some(queue), Some(task), true) = (entry.queue, entry.task, before != after) else {
-            continue;
-        };
-        let key = (queue, task.to_string());
-        if texts
-            .get(&key)
-            .is_none_or(|known| before.as_ref() == Some(known))
-        {
-            match after {
-                Some(after) => texts.insert(key, after),
-                None => texts.remove(&key),
-            };
-        }
-    }
-    texts
-}
-
 /// Who has the better right to an ID that stands twice.
-fn right(
-    board: &Board,
-    history: &HashMap<(String, String), String>,
-    queue: &Queue,
-    document: &Document<'_>,
-    item: &Item<'_>,
-) -> Right {
+fn right(board: &Board, queue: &Queue, document: &Document<'_>, item: &Item<'_>) -> Right {
     let Some(id) = &item.id else {
         return Right::None;
     };
-    let agent = document
-        .task(item, id.clone())
-        .state
-        .holder()
-        .and_then(|holder| holder.agent.clone());
-    let is_leased = || match board.lease(id) {
-        Ok(lease) => {
-            lease.is_some_and(|lease| lease.queue == queue.id && Some(lease.agent) == agent)
-        }
-        Err(_) => true,
-    };
-    if item.status.is_held() && is_leased() {
-        return Right::Held;
+    if board.title_by(queue, id).as_deref() != Some(document.title(item)) {
+        return Right::Queue;
     }
-    let known = history.get(&(queue.id.clone(), id.to_string()));
-    let is_known = known.is_some_and(|known| known == document.block(item).trim_end());
-    if is_known {
-        Right::History
-    } else {
-        Right::Queue
-    }
+    // A lease that can't be read is somebody's.
+    let is_held = board.lease(id).map_or(true, |lease| {
+        lease.is_some_and(|lease| lease.queue == queue.id)
+    });
+    if is_held { Right::Held } else { Right::History }
 }

@@ -31,9 +31,7 @@ impl ByHand {
                 .any(|queue| entry.queue.as_ref() == Some(&queue.id))
         };
         let line = |entry: &Entry| match entry.kind {
-            Kind::Added | Kind::Edited | Kind::Removed if entry.change.is_of_item() => {
-                Some(deed(entry))
-            }
+            Kind::Added | Kind::Edited | Kind::Removed if entry.is_of_item() => Some(deed(entry)),
             // What of it did not count.
             Kind::Noted => entry.cause.clone(),
             _ => None,

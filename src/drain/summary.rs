@@ -17,7 +17,6 @@ use crate::{CliError, Context, hints, human};
 use tavern_core::document::{Document, Item, parse};
 use tavern_core::eligible::{Lack, for_roles};
 use tavern_core::event::Kind;
-use tavern_core::key::Key;
 use tavern_core::need::NeedKind;
 use tavern_core::steps::Steps;
 use tavern_core::task::{Status, Task, TaskId};
@@ -215,11 +214,7 @@ impl Summary {
                 let runs = since_then(&runs, before);
                 self.usd += usd(&runs);
                 // What the first one is its lane may have said.
-                let status = entry
-                    .change
-                    .from()
-                    .filter(|_| number == 0)
-                    .unwrap_or(item.status);
+                let status = entry.from().filter(|_| number == 0).unwrap_or(item.status);
                 let queue = entry.queue.clone().unwrap_or_default();
                 self.add_ended(
                     &became,
@@ -397,15 +392,7 @@ pub(super) fn summarise(
             }
             let (task, status) = (document.task_of(item), item.status);
             let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
-            let is_reason = || {
-                document
-                    .doubtful_keys(item)
-                    .iter()
-                    .any(|(key, _)| *key == Key::Reason)
-            };
-            let is_typed = (document.with_words(item).is_some() || is_reason())
-                && site.board.is_only_typed(&task.id)?;
-            let reason = task.reason().filter(|_| !is_typed);
+            let reason = task.reason();
             let failed = runs.last().filter(|run| has_failed(run, status));
             summary.left.push(Left {
                 kept: item
@@ -515,7 +502,7 @@ fn has_failed(run: &Metadata, status: Status) -> bool {
 fn became(since: &[Entry]) -> HashSet<(&TaskId, Status)> {
     since
         .iter()
-        .filter_map(|entry| Some((entry.task.as_ref()?, entry.change.to()?)))
+        .filter_map(|entry| Some((entry.task.as_ref()?, entry.to()?)))
         .collect()
 }
 

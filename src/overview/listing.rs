@@ -243,10 +243,8 @@ impl Listing {
             let apart = LazyCell::new(|| document.apart());
             for (index, item) in items() {
                 let (line, task) = (item.line, item.id.as_ref());
-                // Of an item without keys there is nothing to read.
-                let keyed = task.filter(|_| item.metadata.is_some() || item.block.is_some());
                 let reason = || {
-                    let id = keyed.filter(|_| item.status == Status::Dead)?;
+                    let id = task.filter(|_| item.status == Status::Dead)?;
                     document.task(item, id.clone()).reason().map(str::to_owned)
                 };
                 if let Some(need) = need::of(&lacks[index], reason().as_deref(), task, &queue.id) {
@@ -288,7 +286,7 @@ impl Listing {
                 let titled = roles.as_ref().map_or(Cow::Borrowed(item), |roles| {
                     for_roles(document, item, roles)
                 });
-                let mode = keyed.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
+                let mode = task.map_or(Mode::Execute, |id| document.task(item, id.clone()).mode());
                 let not_ready = lack.map(|lack| hints::sentence(lack, task, Some(&queue.id)));
                 let may_be_taken = matches!(
                     item.status,

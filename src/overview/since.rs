@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use tavern_core::document::{Document, Item};
+use tavern_core::event::Kind;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_store::{Board, Entry, Text};
 
@@ -30,20 +31,20 @@ impl<'a> StandingSince<'a> {
         if let Some(queue) = &entry.queue {
             self.queues.entry(queue).or_insert(entry.time);
         }
-        if !entry.change.is_of_item() {
+        if !entry.is_of_item() {
             return None;
         }
         let before = entry.task.as_ref().and_then(|task| self.by_id.remove(task));
         let before = before.or_else(|| self.by_text.remove(entry.change.before()?));
         let before = before.or_else(|| {
-            entry
-                .change
-                .before()
+            Some(entry)
+                .filter(|entry| entry.kind != Kind::Added)
                 .and(self.queues.get(entry.queue.as_deref()?).copied())
         });
-        let at = entry.change.to().map(|_| entry.time).or(before);
+        let at = entry.to().map(|_| entry.time).or(before);
+        let is_gone = entry.change.before().is_some() && entry.change.after().is_none();
         match (at, &entry.task, entry.change.after()) {
-            (Some(at), Some(task), Some(_)) => drop(self.by_id.insert(task, at)),
+            (Some(at), Some(task), _) if !is_gone => drop(self.by_id.insert(task, at)),
             (Some(at), None, Some(after)) => drop(self.by_text.insert(after, at)),
             _ => {}
         }

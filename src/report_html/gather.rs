@@ -333,7 +333,7 @@ fn add_moves(
             return false;
         }
         let place = entry.task.as_ref().and_then(|task| ids.get(task));
-        if let (Some(place), Some(to)) = (place, entry.change.to()) {
+        if let (Some(place), Some(to)) = (place, entry.to()) {
             let moves = &mut drafts[*place].story.moves;
             if moves.len() < MOST_MOVES {
                 moves.push(Move {

@@ -149,11 +149,7 @@ fn ended_since(board: &Board, since: Timestamp) -> Result<Vec<ItemEnd>, CliError
             return false;
         }
         // What was there before it was first seen has not ended since.
-        let moved = entry
-            .change
-            .from()
-            .zip(entry.change.to())
-            .filter(|(from, to)| from != to);
+        let moved = entry.from().zip(entry.to()).filter(|(from, to)| from != to);
         let name = entry.task.as_ref().map(|id| id.as_str().to_owned());
         let name = name.or_else(|| entry.change.after().map(str::to_owned));
         if let (Some((_, to)), Some(name)) = (moved, name) {

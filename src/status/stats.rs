@@ -248,7 +248,7 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
     for entry in entries {
         let since = standing.pass(entry);
         // Whoever did it. What was so before it was first seen was completed at no known time.
-        let (from, to) = (entry.change.from(), entry.change.to());
+        let (from, to) = (entry.from(), entry.to());
         let is_new =
             from.is_some_and(|from| from != Status::Completed) && entry.kind != Kind::Undone;
         let is_completed = is_new && to == Some(Status::Completed);
@@ -267,7 +267,7 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
         match entry.kind {
             Kind::Claimed => {
                 stats.claims += 1;
-                let since = since.filter(|_| entry.change.from() == Some(Status::Pending));
+                let since = since.filter(|_| entry.from() == Some(Status::Pending));
                 waits.extend(since.map(|from| (entry.time - from).num_seconds()));
                 claimed.insert(task, entry.time);
             }
@@ -285,11 +285,11 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
                 }
             }
             Kind::Failed | Kind::SentBack | Kind::Reaped => {
-                stats.retries += usize::from(entry.change.to() == Some(Status::Pending));
+                stats.retries += usize::from(entry.to() == Some(Status::Pending));
             }
             _ => {}
         }
-        stats.dead_letters += usize::from(entry.change.to() == Some(Status::Dead));
+        stats.dead_letters += usize::from(entry.to() == Some(Status::Dead));
     }
     stats.median_wait_seconds = median(waits);
     stats.median_work_seconds = median(works);

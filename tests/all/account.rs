@@ -25,8 +25,7 @@ impl End {
             End::Done => &["Completed", "Archive of main"],
             // One that fails too often waits for a person.
             End::Failed => &["Pending", "Dead Letter"],
-            End::Asked => &["Waiting"],
-            End::Released => &["Pending"],
+            End::Asked | End::Released => &["Pending"],
         }
     }
 

@@ -1,5 +1,7 @@
 //! Bad input gets a clear error with what to type next, and nothing is lost.
 
+use serde_json::Value;
+
 use crate::support::{CONFIG, QUEUE, Ran, Scratch, has};
 
 /// It ended with `code`, printed nothing, and said just this, where `~` stands for the work folder.
@@ -849,7 +851,7 @@ fn a_task_file_that_is_hardly_one() {
         "{ran}"
     );
     let kept = scratch.read("NUL.md").replace("[x]", "[ ]");
-    assert!(kept.contains(": nul \0 here\n  (commit: "), "{kept:?}");
+    assert!(kept.contains(": nul \0 here\n  ```sh\n"), "{kept:?}");
     scratch.write("real/todo.md", format!("- [ ] linked{}", work("linked")));
     std::os::unix::fs::symlink("real/todo.md", scratch.work().join("LINK.md"))
         .expect("the folder is ours");
@@ -968,7 +970,7 @@ fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
             format!("AUTH-7: {}", claimed["title"].as_str().unwrap_or("")),
             title
         );
-        has(&scratch.queue(), &[&format!("- [ ] {title} (agent: ")]);
+        assert_eq!(scratch.queue(), list);
         scratch.stands("AUTH-7", "in_progress", 1);
         // Taken, taken back and taken again it is what was typed.
         scratch
@@ -980,10 +982,7 @@ fn words_behind_an_id_that_look_like_tavern_s_keys_stay_title() {
         scratch
             .run("tavern-release", &["AUTH-7", "--force"])
             .succeeds();
-        has(
-            &scratch.queue(),
-            &[&format!("- [ ] {title} (reason: given back)")],
-        );
+        assert_eq!(scratch.queue(), list);
         assert_eq!(scratch.stands("AUTH-7", "pending", 0)["returns"], 1);
     }
 }
@@ -1021,10 +1020,7 @@ fn a_parenthesis_of_which_nothing_can_be_read_is_title_with_an_id_and_without() 
             let claimed = scratch.json("tavern-claim", &[]);
             assert_eq!(claimed["title"], title);
             let name = claimed["id"].as_str().expect("it has one").to_owned();
-            has(
-                &scratch.queue(),
-                &[&format!("- [ ] {name}: {title} (agent: ")],
-            );
+            has(&scratch.queue(), &[&format!("- [ ] {name}: {title}")]);
             scratch
                 .run("tavern-release", &[&name, "--force"])
                 .succeeds();
@@ -1135,17 +1131,20 @@ fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
         }
     }
     // What was begun can be ended whatever stands there by then.
-    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: Tell them (after: the launch)\n");
+    let scratch = Scratch::board(
+        "## Pending\n\n- [ ] T-1: Tell them (after: the launch)\n  ```sh\n  true\n  ```\n",
+    );
     scratch.claim("T-1", &[]);
     scratch.run("tavern-add", &["The launch"]).succeeds();
     scratch.run("tavern-check", &[]).ends(0);
     scratch
         .run("tavern-release", &["T-1", "--force"])
         .succeeds();
+    scratch.run("tavern-check", &[]).ends(0);
     scratch
-        .run("tavern-check", &[])
-        .ends(5)
-        .says("is not read as it stands here");
+        .run("tavern-claim", &["--task", "T-1"])
+        .ends(3)
+        .says("it waits for ");
     // What it says already is words below.
     let scratch =
         Scratch::board("## Pending\n\n- [ ] Ship (done_when: make)\n\n  See (done_when: make).\n");
@@ -1158,17 +1157,13 @@ fn what_is_cancelled_does_not_look_done_whatever_its_title_ends_with() {
         (
             "ends with \\",
             "",
-            "- [x] T-1: ends with \\ (reason: for a long while no longer, status: cancelled)\n",
+            "- [x] T-1: ends with \\ (status: cancelled)\n",
         ),
-        (
-            "odd `",
-            "",
-            "- [x] T-1: ~~odd `~~\n  (reason: for a long while no longer, status: cancelled)\n",
-        ),
+        ("odd `", "", "- [x] T-1: ~~odd `~~ (status: cancelled)\n"),
         (
             "odd `",
             "  and `x`\n",
-            "- [x] T-1: odd ` (reason: for a long while no longer, status: cancelled)\n  and `x`\n",
+            "- [x] T-1: odd ` (status: cancelled)\n  and `x`\n",
         ),
     ] {
         let list = format!("- [ ] T-1: {title}\n{below}- [ ] T-2: two\n");
@@ -1193,9 +1188,13 @@ fn words_that_are_typed_behind_an_id_later_are_title_as_well() {
     scratch.claim("AUTH-7", &[]);
     has(
         &scratch.queue(),
-        &["AUTH-7: Login fails (reason: token expired) (agent: "],
+        &["AUTH-7: Login fails (reason: token expired)\n"],
     );
-    // What Tavern wrote goes with the next claim, and what was typed into it does not.
+    assert_eq!(
+        scratch.item("AUTH-7")["title"],
+        "Login fails (reason: token expired)"
+    );
+    // Also behind what has a reason already.
     scratch.begin("## Pending\n\n- [ ] AUTH-9: Nine\n");
     scratch
         .run("tavern-release", &["AUTH-9", "--cancel"])
@@ -1203,56 +1202,66 @@ fn words_that_are_typed_behind_an_id_later_are_title_as_well() {
     scratch
         .run("tavern-release", &["AUTH-9", "--reopen", "-m", "again"])
         .succeeds();
-    has(&scratch.queue(), &["AUTH-9: Nine (reason: again)"]);
-    let title = |scratch: &Scratch| {
-        scratch.json("tavern-claim", &["--task", "AUTH-9", "--dry-run"])["title"].clone()
-    };
-    assert_eq!(title(&scratch), "Nine");
-    scratch.change(QUEUE, "again", "again and again");
-    assert_eq!(title(&scratch), "Nine (reason: again and again)");
+    has(&scratch.queue(), &["AUTH-9: Nine\n"]);
+    scratch.change(QUEUE, "Nine", "Nine (reason: again and again)");
+    assert_eq!(
+        scratch.json("tavern-claim", &["--task", "AUTH-9", "--dry-run"])["title"],
+        "Nine (reason: again and again)"
+    );
 }
 
 #[test]
-fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
+fn keys_of_an_items_state_that_are_typed_behind_an_id_are_told() {
     let list = "## Pending\n\n- [ ] AUTH-7: Login fails (priority: 1, reason: token expired)\n- [ ] T-2: two\n";
     let scratch = Scratch::board(list);
-    let told = "`reason` is a key of Tavern's, which the next claim replaces";
+    let told = "`reason` is no key that a text may have, so this parenthesis is part of the title";
     scratch
         .run("tavern-check", &[])
         .says(told)
-        .says("put them into a parenthesis of their own");
+        .says("put the other keys into parentheses of their own");
     scratch.change(
         QUEUE,
         "(priority: 1, reason: token expired)",
         "(reason: token expired) (priority: 1)",
     );
     scratch.run("tavern-check", &[]).says_not(told);
-    // What Tavern wrote is no news.
+    let item = scratch.item("AUTH-7");
+    assert_eq!(
+        (&item["title"], &item["priority"], &item["reason"]),
+        (
+            &"Login fails (reason: token expired)".into(),
+            &1.into(),
+            &Value::Null
+        )
+    );
+    // What Tavern keeps itself is no news.
     scratch
         .run("tavern-release", &["T-2", "--cancel"])
         .succeeds();
     scratch
         .run("tavern-release", &["T-2", "--reopen", "-m", "again"])
         .succeeds();
-    has(&scratch.queue(), &["- [ ] T-2: two (reason: again)"]);
-    scratch
-        .run("tavern-check", &[])
-        .says_not("is a key of Tavern's");
-    for typed in [
-        "answer: Anna",
-        "author: Anna",
-        "approvals: Anna",
-        "returns: 404",
-        "rounds: 3",
-        "mode: plan",
+    assert_eq!(scratch.item("T-2")["reason"], "again");
+    scratch.run("tavern-check", &[]).says_not("`reason`");
+    for (typed, told) in [
+        ("author: Anna", "`author` is no key that a text may have"),
+        (
+            "approvals: Anna",
+            "`approvals` is no key that a text may have",
+        ),
+        ("mode: plan", "`mode` is no key that a text may have"),
+        ("returns: 404", "unknown key `returns`"),
+        ("rounds: 3", "unknown key `rounds`"),
     ] {
         scratch.begin(&format!(
             "## Pending\n\n- [ ] AUTH-7: Login fails ({typed}, priority: 1)\n"
         ));
-        let key = typed.split(':').next().expect("it has a key");
-        scratch
-            .run("tavern-check", &[])
-            .says(&format!("`{key}` is a key"));
+        scratch.run("tavern-check", &[]).ends(0).says(told);
+        let item = scratch.item("AUTH-7");
+        assert_eq!(
+            (&item["returns"], &item["rounds"], &item["approvals"]),
+            (&0.into(), &0.into(), &Value::Array(Vec::new()))
+        );
     }
     // Nor is how often Tavern says that it was tried.
     scratch.begin("## Pending\n\n- [ ] AUTH-7: Login fails (priority: 1)\n");
@@ -1266,7 +1275,8 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
     scratch.stands("AUTH-7", "pending", 1);
     scratch
         .run("tavern-check", &[])
-        .says_not("is a key of Tavern's");
+        .says_not("`attempt`")
+        .says_not("`reason`");
     for id in ["", "AUTH-7: "] {
         let block = "  ```yaml task\n  reason: token expired\n  ```";
         scratch.begin(&format!(
@@ -1274,8 +1284,8 @@ fn words_behind_an_id_that_the_next_claim_would_replace_are_told() {
         ));
         scratch
             .run("tavern-check", &[])
-            .says(told)
-            .says("write them outside of the `yaml task` block");
+            .says("unknown key `reason`")
+            .says("Tavern keeps it apart from the text: here it does nothing");
     }
 }
 
@@ -1319,7 +1329,7 @@ fn who_waits_by_the_signs_of_obsidian_is_left_while_that_is_open() {
 }
 
 #[test]
-fn keys_of_tavern_below_a_typed_id_stop_neither_their_item_nor_others() {
+fn keys_of_an_items_state_below_a_typed_id_are_its_words() {
     let below = "- [ ] T-2: b\n  (reason: legal wants it)\n  ```sh\n  echo 2 > b\n  ```\n";
     let scratch = Scratch::repository();
     scratch.write(
@@ -1328,11 +1338,16 @@ fn keys_of_tavern_below_a_typed_id_stop_neither_their_item_nor_others() {
     );
     scratch
         .run("tavern-check", &["TODO.md"])
-        .says("to keep the words put a blank line above them");
+        .ends(0)
+        .says("nothing is wrong");
     scratch
         .run("tavern-drain", &["TODO.md"])
         .ends(0)
         .says("3 of 3 completed");
+    has(
+        &scratch.read("TODO.md"),
+        &["\n  (reason: legal wants it)\n"],
+    );
 }
 
 #[test]

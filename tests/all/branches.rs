@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use tavern_core::task::Status;
+
 use crate::state::State;
 use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Scratch, has};
 
@@ -127,7 +129,6 @@ fn an_older_text_that_git_puts_there_changes_nothing() {
 fn who_switches_back_commits_what_stayed() {
     let scratch = board(&pending("- [ ] T-2: two\n"), &pending(FOUR));
     let held = scratch.claim("T-2", &[]);
-    scratch.commit(&[QUEUE], "Held");
     let before = scratch.queue();
     git(&scratch, "switch --quiet other");
     git_stops(&scratch, "switch --quiet main").says("commit your changes");
@@ -246,7 +247,6 @@ fn who_switches_and_types_while_a_claim_goes_on_takes_nothing_out() {
 fn what_git_is_about_to_bring_is_no_save() {
     let scratch = typed_elsewhere(WORDS_AND_FIVE);
     scratch.claim("T-1", &[]);
-    scratch.commit(&[QUEUE], "Held");
     scratch.git(&["read-tree", "-m", "-u", "HEAD", "other"]);
     scratch.claim("T-2", &[]);
     scratch.git(&[
@@ -271,7 +271,6 @@ fn what_git_is_about_to_bring_is_no_save() {
 fn a_queue_that_is_put_back_after_a_switch_is_not_what_git_brought() {
     let scratch = typed_elsewhere(WORDS_AND_FIVE);
     scratch.claim("T-1", &[]);
-    scratch.commit(&[QUEUE], "Held");
     scratch.git(&["switch", "--quiet", "other"]);
     let buffer = scratch.queue();
     std::fs::remove_file(scratch.work().join(QUEUE)).expect("it is there");
@@ -354,13 +353,10 @@ fn a_pull_may_take_most_items_away_and_then_the_last() {
 fn what_is_held_stays_where_a_pull_takes_it_away() {
     let [origin, clone] = clone_of(FOUR);
     let held = clone.claim("T-2", &[]);
-    clone.commit(&[QUEUE], "Taken");
-    clone.git(&["push", "--quiet", "origin", "HEAD:refs/heads/theirs"]);
-    origin.git(&["reset", "--quiet", "--hard", "theirs"]);
     origin.write(QUEUE, pending("- [ ] T-1: one\n- [ ] T-3: three\n"));
     origin.commit(&[QUEUE], "Changed");
     git(&clone, "pull --quiet --ff-only");
-    assert_eq!(items(&clone), ["T-1: one", "T-3: three", "T-2: two"]);
+    assert_eq!(items(&clone), ["T-1: one", "T-2: two", "T-3: three"]);
     clone.stands("T-2", "in_progress", 1);
     clone
         .run("tavern-log", &[])
@@ -376,7 +372,8 @@ fn what_is_held_stays_where_a_pull_takes_it_away() {
 fn what_does_not_go_on_from_what_stood_there_takes_nothing_out() {
     let [origin, clone] = clone_of(FOUR);
     clone.claim("T-2", &[]);
-    clone.commit(&[QUEUE], "Taken");
+    clone.change(QUEUE, "T-3: three\n", "T-3: three\n  Typed.\n");
+    clone.commit(&[QUEUE], "Typed");
     origin.write(
         QUEUE,
         pending("- [ ] T-1: first\n- [ ] T-3: three\n- [ ] T-6: six\n"),
@@ -396,6 +393,7 @@ fn what_does_not_go_on_from_what_stood_there_takes_nothing_out() {
             "T-6: six"
         ]
     );
+    has(&clone.queue(), &["  Typed.\n"]);
     clone.stands("T-2", "in_progress", 1);
 }
 
@@ -424,16 +422,19 @@ fn what_was_given_back_is_not_held_again_after_a_merge() {
         let scratch = board(EMPTY, &pending(FOUR));
         git(&scratch, "switch --quiet -C other");
         let token = scratch.claim("T-1", &[]);
+        scratch.change(QUEUE, "T-2: two", "T-2: second");
         scratch.commit(&[QUEUE], "Held");
         git(&scratch, "switch --quiet main");
         let report = scratch
             .line(&format!("tavern-report T-1 --token {token} {how}"))
             .run();
         assert!(matches!(report.code, Some(1 | 8)), "{report}");
+        scratch.change(QUEUE, "T-4: four", "T-4: fourth");
         scratch.commit(&[QUEUE], "Given back");
         git(&scratch, "merge --quiet --no-edit other");
         scratch.run("tavern-status", &["T-1"]).ends(0).says(status);
         scratch.run("tavern-reap", &[]).ends(0).says_not("T-1");
+        has(&scratch.queue(), &["T-2: second", "T-4: fourth"]);
     }
 }
 
@@ -585,7 +586,7 @@ fn an_item_that_got_its_id_since_is_the_same_on_a_third_branch() {
     scratch.stands(&id, "waiting", 0);
     git(&scratch, "switch --quiet --discard-changes third");
     scratch.stands(&id, "waiting", 0);
-    assert_eq!(items(&scratch), ["two".to_owned(), format!("{id}: one")]);
+    assert_eq!(items(&scratch), [format!("{id}: one"), "two".to_owned()]);
     is_calm(&scratch);
 }
 
@@ -687,7 +688,7 @@ fn what_git_has_taken_out_of_the_archive_stays_as_it_is_whatever_old_text_is_sav
         scratch.settle();
         has(
             &scratch.queue(),
-            &["- [x] T-1: one, typed\n", "T-3: three, typed"],
+            &["- [x] T-1: one, typed (worktree", "T-3: three, typed"],
         );
     }
 }
@@ -746,12 +747,12 @@ fn a_buffer_from_before_a_switch_and_back_contradicts_nothing_that_was_done_sinc
         &[
             "T-2: second\n",
             "T-3: three\n  Typed.\n",
-            "T-1: one (question: which?",
-            "T-4: four (reason: given back)",
+            "T-1: one\n",
+            "T-4: four\n",
         ],
     );
-    assert_eq!(scratch.item("T-4")["returns"], 1);
-    scratch.stands("T-1", "waiting", 0);
+    assert_eq!(scratch.stands("T-4", "pending", 0)["returns"], 1);
+    assert_eq!(scratch.stands("T-1", "waiting", 0)["question"], "which?");
     is_calm(&scratch);
 }
 
@@ -859,15 +860,8 @@ fn who_loaded_what_was_pulled_takes_nothing_out_that_was_typed_in_it_at_once() {
         .succeeds();
     clone.write(QUEUE, loaded.replace("T-1: one", "T-1: one, typed"));
     clone.settle();
-    has(
-        &clone.queue(),
-        &[
-            "T-1: one, typed\n",
-            "- [ ] another\n",
-            "T-2: two (reason: given back)",
-        ],
-    );
-    assert_eq!(clone.item("T-2")["returns"], 1);
+    has(&clone.queue(), &["T-1: one, typed\n", "- [ ] another\n"]);
+    assert_eq!(clone.stands("T-2", "pending", 0)["returns"], 1);
 }
 
 /// Others have been done since HEAD: an editor loads what git puts back, and saves it twice.
@@ -1034,7 +1028,8 @@ fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
         let loaded = scratch.queue();
         scratch.git(&["branch", "feature"]);
         let taken = taken(&scratch);
-        scratch.commit(&[QUEUE], "Taken");
+        scratch.change(QUEUE, "T-3: three\n", "T-3: three\n  Others'.\n");
+        scratch.commit(&[QUEUE], "Typed");
         if lines[0] != "rebase --quiet main" {
             scratch.git(&["branch", "--force", "feature"]);
         }
@@ -1058,7 +1053,10 @@ fn what_git_has_put_behind_what_stood_there_stays_whatever_old_text_is_saved() {
             .for_each(|line| drop(scratch.git(&line.split(' ').collect::<Vec<_>>())));
         scratch.write(QUEUE, loaded.replace("T-2: two\n", "T-2: two\n  Mine.\n"));
         scratch.settle();
-        has(&scratch.queue(), &["  Theirs.\n", "  Mine.\n"]);
+        has(
+            &scratch.queue(),
+            &["  Others'.\n", "  Theirs.\n", "  Mine.\n"],
+        );
         scratch.stands(&taken[0], "in_progress", 1);
         is_calm(&scratch);
     }
@@ -1192,13 +1190,12 @@ fn a_reset_to_what_was_merged_undoes_nothing() {
             &["T-1", "--token", &token, "--failed", "no"],
         )
         .ends(1);
-    scratch.commit(&[QUEUE], "Failed");
     git(&scratch, "switch --quiet other");
     scratch
         .run("tavern-add", &["nine", "--id", "T-9"])
         .succeeds();
     let token = scratch.claim("T-9", &[]);
-    scratch.commit(&[QUEUE], "Held");
+    scratch.commit(&[QUEUE], "Added");
     git(&scratch, "merge --quiet --no-edit old");
     scratch
         .run(
@@ -1217,8 +1214,7 @@ fn a_reset_to_what_was_merged_undoes_nothing() {
             scratch.queue()
         );
     }
-    has(&scratch.queue(), &["T-1: one (reason: no)"]);
-    scratch.stands("T-1", "pending", 1);
+    assert_eq!(scratch.stands("T-1", "pending", 1)["reason"], "no");
     is_calm(&scratch);
 }
 
@@ -1238,7 +1234,6 @@ fn who_loaded_what_was_merged_undoes_nothing() {
             &["T-1", "--token", &token, "--failed", "no"],
         )
         .ends(1);
-    scratch.commit(&[QUEUE], "Failed");
     git(&scratch, "switch --quiet other");
     let token = scratch.claim("T-2", &[]);
     scratch
@@ -1251,27 +1246,20 @@ fn who_loaded_what_was_merged_undoes_nothing() {
     scratch.git(&["merge", "--quiet", "--no-edit", "old"]);
     let loaded = scratch.queue();
     scratch.settle();
-    has(
-        &scratch.queue(),
-        &["T-1: one (reason: no)", "question: which?"],
-    );
-    scratch.stands("T-1", "pending", 1);
+    let asked_and_failed = || {
+        assert_eq!(scratch.stands("T-1", "pending", 1)["reason"], "no");
+        assert_eq!(scratch.stands("T-2", "waiting", 0)["question"], "which?");
+    };
+    asked_and_failed();
     let token = scratch.claim("T-3", &[]);
     scratch
         .run("tavern-release", &["T-3", "--token", &token])
         .succeeds();
     scratch.write(QUEUE, loaded.replace("T-3: three", "T-3: three, typed"));
     scratch.settle();
-    has(
-        &scratch.queue(),
-        &[
-            "T-1: one (reason: no)",
-            "question: which?",
-            "T-3: three, typed (reason: given back)",
-        ],
-    );
-    scratch.stands("T-1", "pending", 1);
-    assert_eq!(scratch.item("T-3")["returns"], 1);
+    has(&scratch.queue(), &["T-3: three, typed\n"]);
+    asked_and_failed();
+    assert_eq!(scratch.stands("T-3", "pending", 0)["returns"], 1);
 }
 
 #[test]
@@ -1297,9 +1285,11 @@ fn a_stash_without_items_is_no_broken_save() {
     git(&scratch, "stash --quiet --all");
     assert_eq!(scratch.queue(), before);
     is_calm(&scratch);
-    // git does not write over what stands there; the stash has the same.
+    // `--all` has taken what is ignored, too, and git does not write over what stands there; the stash has the same.
     git_stops(&scratch, "stash pop");
     scratch.git(&["checkout", "--quiet", "."]);
+    std::fs::remove_file(scratch.work().join(".tavern/queues/main.state.yaml"))
+        .expect("it was written again");
     git(&scratch, "stash pop --quiet");
     assert_eq!(scratch.queue(), before);
     git(&scratch, "clean -fdxq");
@@ -1436,10 +1426,10 @@ fn while_git_is_about_it_nothing_is_taken_over() {
 fn what_git_has_just_put_there_from_another_commit_is_shown_as_it_was_before() {
     let scratch = Scratch::board(&pending(FOUR));
     scratch.commit(&[QUEUE], "Four items");
-    scratch.claim("T-2", &[]);
-    scratch.commit(&[QUEUE], "Taken");
+    scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
+    scratch.commit(&[QUEUE], "Cancelled");
     scratch.git(&["checkout", "--quiet", "HEAD~1", "--", QUEUE]);
-    scratch.stands("T-2", "in_progress", 1);
+    scratch.stands("T-2", "cancelled", 0);
 }
 
 #[test]
@@ -1449,7 +1439,6 @@ fn a_rebase_with_markers_in_the_queue_loses_nothing() {
     clone.run("tavern-release", &["T-1", "--cancel"]).ends(0);
     clone.commit(&[QUEUE], "Cancelled");
     let held = clone.claim("T-2", &[]);
-    clone.commit(&[QUEUE], "Taken");
     origin.write(
         QUEUE,
         pending("- [ ] T-1: first\n- [ ] T-2: second\n- [ ] T-4: four\n- [ ] T-6: six\n"),
@@ -1465,7 +1454,7 @@ fn a_rebase_with_markers_in_the_queue_loses_nothing() {
     clone.stands("T-2", "in_progress", 1);
     assert_eq!(
         items(&clone),
-        ["T-3: three", "T-4: four", "T-2: two", "x T-1: one"]
+        ["T-2: two", "T-3: three", "T-4: four", "x T-1: one"]
     );
     // With the driver there are none.
     clone.run("tavern-init", &["--quiet"]).succeeds();
@@ -1477,10 +1466,10 @@ fn a_rebase_with_markers_in_the_queue_loses_nothing() {
     assert_eq!(
         items(&clone),
         [
+            "T-2: second",
             "T-3: three",
             "T-4: four",
             "T-6: six",
-            "T-2: second",
             "x T-1: first"
         ]
     );
@@ -1500,7 +1489,7 @@ fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
         ],
     ] {
         let [origin, clone] = clone_of(
-            &["T-1", "T-2", "T-3", "T-4"]
+            &["T-1", "T-3", "T-4"]
                 .map(|id| format!("- [ ] {id}: do {plain}\n"))
                 .concat(),
         );
@@ -1509,7 +1498,6 @@ fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
             scratch.run("tavern-report", &[&[id, "--token", &token], how].concat());
         };
         done(&origin, "T-1", &["--done"]);
-        done(&origin, "T-2", &["--waiting", "which?"]);
         origin.run("tavern-release", &["T-3", "--cancel"]).ends(0);
         origin.commit(&[QUEUE], "Theirs");
         done(&clone, "T-4", &["--done"]);
@@ -1520,7 +1508,6 @@ fn what_others_finished_stays_so_whose_commits_are_put_upon_theirs() {
         clone.settle();
         for (id, status) in [
             ("T-1", "completed"),
-            ("T-2", "waiting"),
             ("T-3", "cancelled"),
             ("T-4", "completed"),
         ] {
@@ -1614,8 +1601,15 @@ fn what_git_puts_back_without_its_id_undoes_no_question() {
         .args(&["-ec", lines])
         .run()
         .ends(0);
-    has(&scratch.queue(), &["Typed. (question: which?)"]);
-    State::of(&scratch).agrees();
+    has(&scratch.queue(), &[": Typed.\n"]);
+    let state = State::of(&scratch);
+    let asked = state.tasks.values().find(|task| task.title == "Typed.");
+    let asked = asked.expect("it is there");
+    assert_eq!(
+        (asked.status(), asked.question()),
+        (Status::Waiting, Some("which?"))
+    );
+    state.agrees();
 }
 
 /// Whoever goes on in what a switch has put there has their own words once, however they correct them.
@@ -1631,7 +1625,6 @@ fn who_corrects_what_they_typed_in_what_was_switched_to_has_it_once() {
         .run("tavern-release", &["T-2", "--token", &token])
         .succeeds();
     scratch.claim("T-1", &[]);
-    scratch.commit(&["--all"], "Queue");
     scratch.git(&["switch", "--quiet", "other"]);
     let mut buffer = scratch.queue();
     let edits = [

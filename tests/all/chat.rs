@@ -27,35 +27,47 @@ while read -r line || kill -0 $$; do
 done
 "#;
 
-const ITEMS: &str = "## Pending\n\n- [ ] T-1: Paint it (attempt: 1, reason: later)\n  With care.\n\n## Waiting\n\n\
-    - [ ] T-2: Ask (question: red or blue?, attempt: 1)\n\n## Completed\n\n## Dead Letter\n\n- [ ] T-3: Three (attempt: 3, reason: no)\n";
+/// One that has failed once, one that has, too, and asks, and one that is dead.
+const ITEMS: &str = "## Pending\n\n- [ ] T-1: Paint it\n  With care.\n- [ ] T-2: Ask\n\n## Completed\n\n## Dead Letter\n\n\
+    - [ ] T-3: Three (max_attempts: 1)\n";
 
 struct Talk {
     scratch: Scratch,
     terminal: Terminal,
 }
 
-/// The board after a talk about this item: of what is typed in the queue only how often it was tried goes, which Tavern remembers.
+/// The board after a talk about this item.
 #[track_caller]
 fn is_as_it_was(scratch: &Scratch, task: &str) {
-    let (typed, left, status, attempt) = match task {
-        "T-1" => (
-            "(attempt: 1, reason: later)",
-            "(reason: later)",
-            "pending",
-            1,
-        ),
-        "T-2" => ("blue?, attempt: 1)", "blue?)", "waiting", 1),
-        _ => ("(attempt: 3, reason: no)", "(reason: no)", "dead", 3),
+    let (status, attempt, key, said) = match task {
+        "T-1" => ("pending", 1, "reason", "later"),
+        "T-2" => ("waiting", 1, "question", "red or blue?"),
+        _ => ("dead", 1, "reason", "no"),
     };
-    assert_eq!(scratch.queue(), ITEMS.replace(typed, left));
-    assert_eq!(scratch.stands(task, status, attempt)["returns"], 0);
+    let item = scratch.stands(task, status, attempt);
+    assert_eq!((&item[key], &item["returns"]), (&said.into(), &0.into()));
+    assert_eq!(scratch.queue(), ITEMS);
 }
 
 fn board() -> Scratch {
-    let scratch = Scratch::with_agent(AGENT, ITEMS, "grace: 1s\n");
+    let three = "- [ ] T-3: Three (max_attempts: 1)\n";
+    let queue = ITEMS
+        .replace(&format!("\n{three}"), "")
+        .replace("T-2: Ask\n", &format!("T-2: Ask\n{three}"));
+    let scratch = Scratch::with_agent(AGENT, &queue, "grace: 1s\n");
     scratch.change(CONFIG, "agent.sh]", "agent.sh, \"{prompt_file}\"]");
-    scratch.settle();
+    for (id, how, why, code) in [
+        ("T-1", "--failed", "later", 1),
+        ("T-2", "--failed", "not yet", 1),
+        ("T-2", "--waiting", "red or blue?", 8),
+        ("T-3", "--failed", "no", 1),
+    ] {
+        let token = scratch.claim(id, &[]);
+        scratch
+            .run("tavern-report", &[id, "--token", &token, how, why])
+            .ends(code);
+    }
+    assert_eq!(scratch.queue(), ITEMS);
     scratch
 }
 
@@ -109,8 +121,11 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         talk.terminal.type_in("hello\n");
         talk.hears("hello");
         // Held by a lease, and by nobody else meanwhile.
-        let held = talk.scratch.queue();
-        assert!(held.contains(&format!("- [ ] {task}")) && held != ITEMS);
+        let held = talk.scratch.item(task);
+        assert_eq!(
+            (&held["status"], &held["lease"]["agent"]),
+            (&"in_progress".into(), &"Frodo".into())
+        );
         talk.scratch
             .run("tavern-claim", &["--task", task, "--agent", "Sam"])
             .says("Frodo");

@@ -310,11 +310,11 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
     assert_eq!(
         marks,
         [
-            "::error file=TODO.md,line=6,title=T-2 dead%3A Count | the `words`%2C all%3A of them::exited with code 3: \
+            "::error file=TODO.md,line=5,title=T-2 dead%3A Count | the `words`%2C all%3A of them::exited with code 3: \
              red ]]> <b> ```",
-            "::error file=TODO.md,line=10,title=T-3 dead%3A Check::`echo looked; false` exited with code 1",
-            "::error file=TODO.md,line=14,title=T-4 pending%3A Wait::it waits for T-3 (dead); tavern release T-3 --revive",
-            "::warning file=TODO.md,line=18,title=T-5 waiting%3A Ask::it asks: which, one?",
+            "::error file=TODO.md,line=9,title=T-3 dead%3A Check::`echo looked; false` exited with code 1",
+            "::error file=TODO.md,line=13,title=T-4 pending%3A Wait::it waits for T-3 (dead); tavern release T-3 --revive",
+            "::warning file=TODO.md,line=17,title=T-5 waiting%3A Ask::it asks: which, one?",
         ]
     );
     let page = fs::read_to_string(&summary).expect("it was there");
@@ -501,7 +501,7 @@ impl Service {
         assert_eq!(push(&one, &self.clone("push-1")), 0);
         has(
             &self.pushed("main", "TODO.md"),
-            &["- [x] T-1: Write\n", "- [ ] T-2: Count (", "status: dead"],
+            &["- [x] T-1: Write\n", "- [ ] T-2: Count (max_attempts: 1)\n"],
         );
         assert_eq!(self.pushed("tavern/integration", "greeting.txt"), "Hello");
         let git = |arguments: &[&str]| self.scratch.git(arguments);
@@ -510,13 +510,8 @@ impl Service {
             "README.md\nTODO.md"
         );
         git(&["pull", "--quiet", "origin", "main"]);
-        self.scratch.change(
-            "TODO.md",
-            "status: dead, reason: exited with code 1",
-            "priority: 1",
-        );
         self.scratch.write("mended.txt", "");
-        self.scratch.commit(&["TODO.md", "mended.txt"], "Mend");
+        self.scratch.commit(&["mended.txt"], "Mend");
         git(&["push", "--quiet", "origin", "main"]);
         fs::remove_dir_all(&two).expect("it is ours");
         let two = self.clone("drain-2");
@@ -528,7 +523,7 @@ impl Service {
         assert_eq!(push(&two, &last), 0);
         has(
             &self.pushed("main", "TODO.md"),
-            &["- [x] T-1: Write\n", "- [x] T-2: Count\n"],
+            &["- [x] T-1: Write\n", "- [x] T-2: Count (max_attempts: 1)\n"],
         );
         assert_eq!(self.pushed("main", "README.md"), "# Another title");
         let merged = git(&[

@@ -109,11 +109,17 @@ fn what_a_drain_has_merged_counts_also_where_an_old_text_was_saved_last() {
         .says("1 of 2 completed, 1 left")
         .says("main: T-2 in_progress — Lasts");
     has(&scratch.read("result.xml"), &["tests=\"2\""]);
+    assert_eq!(
+        scratch.stands("T-2", "in_progress", 1)["lease"]["agent"],
+        "Frodo"
+    );
+    scratch.stands("T-1", "completed", 1);
+    scratch.has_no_process();
+    scratch.settle();
     has(
         &scratch.queue(),
-        &["- [x] T-1: One\n", "T-2: Lasts (agent: Frodo"],
+        &["- [x] T-1: One\n", "- [ ] T-2: Lasts\n"],
     );
-    scratch.has_no_process();
 }
 
 #[test]
@@ -359,6 +365,8 @@ fn no_crew_waits_for_ever() {
             "seed {seed:#x}, round {round}, {crew}:\n{}\n{ran}",
             items.concat()
         );
+        // What shows its states would tell them where the log is gone.
+        fs::remove_file(scratch.work().join(".tavern/queues/main.state.yaml")).ok();
         scratch.begin("");
     }
     assert!(begun * 2 >= rounds, "of {rounds} lists {begun} were begun");

@@ -12,8 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tavern_core::task::Status;
+
 use crate::account::{Account, End, is_committed, is_known, log, log_text, seen};
 use crate::dice::{Dice, number, slice};
+use crate::state::State;
 use crate::support::{ARCHIVE, CONFIG, QUEUE, Ran, Run, Scratch, wait_until};
 use crate::typed::words;
 use crate::ways::{WAYS, Way};
@@ -604,6 +607,24 @@ impl Desk {
         }
     }
 
+    /// Each item that stands in the queue is what the agent who gave it back last was told.
+    fn faults_of_state(&self, account: &Account) -> Vec<String> {
+        let state = State::of(&self.scratch);
+        let ends: BTreeMap<_, _> = account.ends.values().cloned().collect();
+        let fault = |(item, end): (String, End)| {
+            let status = state.status(&item)?;
+            let is_right = match end {
+                End::Done => status == Status::Completed,
+                // One that fails too often waits for a person.
+                End::Failed => matches!(status, Status::Pending | Status::Dead),
+                End::Asked => status == Status::Waiting,
+                End::Released => status == Status::Pending,
+            };
+            (!is_right).then(|| format!("{item}, {end:?}, is {status}"))
+        };
+        ends.into_iter().filter_map(fault).collect()
+    }
+
     /// All branches come together, and all stands that must.
     fn ends(self, story: &str) {
         self.scratch.settle();
@@ -617,7 +638,8 @@ impl Desk {
         let mut account = self.account();
         account.ends =
             std::mem::take(&mut *self.ends.lock().unwrap_or_else(PoisonError::into_inner));
-        let faults = account.faults(&self.scratch);
+        let mut faults = account.faults(&self.scratch);
+        faults.extend(self.faults_of_state(&account));
         let about = |fault: &String| {
             let what = if fault.starts_with("Typed") {
                 fault.split_inclusive('.').next()

@@ -8,11 +8,20 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tavern_core::task::Status;
+use tavern_core::task::{Status, Task};
 use tavern_store::HAND;
 
 use crate::state::State;
 use crate::support::{OWNED, QUEUE, Scratch, has};
+
+/// `OWNED`, whose cards are moved at each transition.
+fn live() -> String {
+    OWNED.replace("id: main\n", "id: main\nlive: true\n")
+}
+
+fn agent_of(task: &Task) -> Option<&str> {
+    task.state.holder()?.agent.as_deref()
+}
 
 /// What was done by hand, as the log has it.
 fn by_hand(scratch: &Scratch) -> Vec<String> {
@@ -280,9 +289,7 @@ fn the_line_ends_of_a_save_are_those_of_the_file_also_while_an_item_is_held() {
     scratch
         .run("tavern-release", &["T-1", "--force"])
         .succeeds();
-    let after = board
-        .replace(": one", ": one (reason: given back)")
-        .replace("two", "two and more and more");
+    let after = board.replace("two", "two and more and more");
     assert_eq!(scratch.queue(), after.replace('\n', "\r\n"));
 }
 
@@ -312,19 +319,14 @@ fn a_held_item_cannot_be_edited_away() {
         .run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"])
         .succeeds();
     let held = scratch.queue();
-    let block = "- [ ] T-1: one (agent: Frodo, started: ";
-    let line = held
-        .lines()
-        .find(|line| line.starts_with(block))
-        .expect("it is held")
-        .to_owned();
     for edited in [
-        held.replace(&format!("{line}\n"), ""),
-        held.replace(&line, &line.replace("[ ]", "[x]")),
+        held.replace("- [ ] T-1: one\n", ""),
+        held.replace("[ ] T-1", "[x] T-1"),
     ] {
         scratch.write(QUEUE, edited);
         scratch.settle();
-        assert_eq!(State::of(&scratch).status("T-1"), Some(Status::InProgress));
+        assert_eq!(scratch.queue(), held);
+        scratch.stands("T-1", "in_progress", 1);
         scratch
             .run("tavern-log", &["-n", "1"])
             .ends(0)
@@ -333,7 +335,12 @@ fn a_held_item_cannot_be_edited_away() {
     }
     scratch.write(QUEUE, held.replace("T-1: one", "T-1: one, retitled"));
     scratch.settle();
-    has(&scratch.queue(), &["T-1: one, retitled (agent: Frodo"]);
+    has(&scratch.queue(), &["- [ ] T-1: one, retitled\n"]);
+    let item = scratch.stands("T-1", "in_progress", 1);
+    assert_eq!(
+        (&item["agent"], &item["title"]),
+        (&"Frodo".into(), &"one, retitled".into())
+    );
 }
 
 /// In the line as it stands, and in an old copy that is saved over it.
@@ -397,7 +404,7 @@ fn a_mark_in_the_box_takes_a_held_item_from_its_holder_and_leaves_one_line() {
     }
 }
 
-/// What the claim wrote stands in the line, and the copy is from before. Without an ID its title tells which it is.
+/// The copy is from before the claim. Without an ID its title tells which it is.
 #[test]
 fn a_title_that_is_changed_in_an_old_copy_is_that_of_the_item_that_is_held() {
     let flat = "# List\n\n- [ ] Zero\n- [ ] One (reason: slow disk)\n  Words.\n- [ ] Two\n";
@@ -415,16 +422,18 @@ fn a_title_that_is_changed_in_an_old_copy_is_that_of_the_item_that_is_held() {
             scratch.write(QUEUE, list.replace("One (reason: slow disk)", title));
             scratch.settle();
             if !list.contains("T-1: One") && !title.starts_with("One") {
-                let held = format!("- [ ] {id}: One (reason: slow disk) (agent: Frodo");
+                let held = format!("- [ ] {id}: One (reason: slow disk)");
                 has(&scratch.queue(), &[&held, &format!("- [ ] {title}\n")]);
+                assert_eq!(scratch.stands(id, "in_progress", 1)["agent"], "Frodo");
                 continue;
             }
-            has(
-                &scratch.queue(),
-                &[&format!("- [ ] {id}: {title} (agent: Frodo")],
+            let item = scratch.stands(id, "in_progress", 1);
+            assert_eq!(
+                (&item["agent"], &item["title"]),
+                (&"Frodo".into(), &title.into())
             );
             scratch.run("tavern-release", &[id, "--force"]).succeeds();
-            let line = format!("{id}: {title} (reason: given back)");
+            let line = format!("{id}: {title}");
             let expected = list
                 .replace("T-1: ", "")
                 .replace("One (reason: slow disk)", &line);
@@ -445,10 +454,11 @@ fn a_title_that_is_changed_in_an_old_copy_is_that_of_the_item_that_is_held() {
     has(
         &scratch.queue(),
         &[
-            &format!("- [ ] {id}: One (reason: slow disk) (agent"),
+            &format!("- [ ] {id}: One (reason: slow disk)"),
             "- [ ] Two\n- [ ] Three\n",
         ],
     );
+    assert_eq!(scratch.stands(id, "in_progress", 1)["agent"], "Frodo");
 }
 
 /// Of an old copy the line ends are not told.
@@ -486,7 +496,7 @@ fn the_bullet_the_indentation_and_the_end_of_a_line_of_a_held_item_stay_as_typed
             scratch.write(QUEUE, text.replace(&format!("{line}\n  Words."), &new));
             scratch.settle();
             scratch.run("tavern-release", &[id, "--force"]).succeeds();
-            let named = typed.replace("One", &format!("{id}: One (reason: given back)"));
+            let named = typed.replace("One", &format!("{id}: One"));
             assert_eq!(scratch.queue(), list.replace("- [ ] One\n  Words.", &named));
         }
     }
@@ -541,7 +551,8 @@ fn what_was_added_while_an_editor_was_open_is_put_back_once() {
                 .run("tavern-status", &[])
                 .says(stays)
                 .says("tavern release ID --cancel");
-            scratch.claim("T-1", &[]);
+            let title = "Another, which is longer than what is taken out";
+            scratch.run("tavern-add", &[title]).succeeds();
         }
     }
 }
@@ -724,7 +735,7 @@ fn who_contradicts_in_an_old_text_again_and_again_is_said_once() {
     }
 }
 
-/// Its keys tell the age of a save, though it stands where it never stood.
+/// The text is an old one, though the item stands where it never stood.
 #[test]
 fn an_item_that_was_moved_by_hand_in_an_old_text_stays_as_it_ended_since() {
     let scratch = Scratch::board(OWNED);
@@ -784,15 +795,14 @@ fn an_item_that_got_its_id_since_is_not_doubled_by_an_old_text_in_which_its_titl
         .succeeds();
     scratch.write(QUEUE, loaded.replace("One.", "One. Two."));
     scratch.settle();
-    let text = scratch.queue();
-    assert_eq!(
-        (
-            text.matches("One.").count(),
-            text.matches(": One. Two. (agent: Rosie").count()
-        ),
-        (1, 1),
-        "{text}"
+    let (text, state) = (scratch.queue(), State::of(&scratch));
+    assert_eq!(text.matches("One.").count(), 1, "{text}");
+    let tasks: Vec<_> = state.tasks.values().collect();
+    assert!(
+        tasks.len() == 1 && tasks[0].title == "One. Two.",
+        "{state:#?}"
     );
+    assert_eq!(agent_of(tasks[0]), Some("Rosie"));
 }
 
 #[test]
@@ -942,7 +952,8 @@ fn who_holds_an_item_reports_it_after_a_save_that_lacks_it() {
         &["T-2", "--token", &token, "--failed", "no time"],
     );
     assert_eq!(told.stdout, "T-2 pending: no time\n", "{told}");
-    has(&scratch.queue(), &["T-1: One, and more", "reason: no time"]);
+    has(&scratch.queue(), &["T-1: One, and more\n", "T-2: Two\n"]);
+    assert_eq!(scratch.stands("T-2", "pending", 1)["reason"], "no time");
 }
 
 #[test]
@@ -970,12 +981,14 @@ fn what_is_held_is_shown_and_edited_after_a_save_that_lacks_it() {
         .variable("EDITOR", "sed -i s/one/more/")
         .run()
         .succeeds();
-    has(&scratch.queue(), &["T-1: more (agent: Rosie"]);
+    has(&scratch.queue(), &["T-1: more\n"]);
+    assert_eq!(scratch.stands("T-1", "in_progress", 1)["agent"], "Rosie");
 }
 
 #[test]
 fn an_old_text_that_is_saved_again_and_again_is_told_once_until_something_changes() {
-    let scratch = Scratch::board(OWNED);
+    let board = live();
+    let scratch = Scratch::board(&board);
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     let lacking = scratch
         .queue()
@@ -983,7 +996,7 @@ fn an_old_text_that_is_saved_again_and_again_is_told_once_until_something_change
         .filter(|line| !line.contains("T-1"))
         .collect::<Vec<_>>()
         .join("\n");
-    let save = |text: &str| {
+    let save = |text: &String| {
         for _ in 0..3 {
             scratch.write(QUEUE, text);
             scratch.settle();
@@ -992,7 +1005,8 @@ fn an_old_text_that_is_saved_again_and_again_is_told_once_until_something_change
     };
     let mut told = 0;
     for claim in ["T-2", "T-3"] {
-        let [old, other, once, again, more] = [OWNED, &lacking, OWNED, &lacking, OWNED].map(save);
+        let [old, other, once, again, more] =
+            [&board, &lacking, &board, &lacking, &board].map(save);
         let log = State::of(&scratch).log;
         assert!(told < old && old < other && once == more, "{log:?}");
         assert_eq!(once, again, "{log:?}");
@@ -1205,16 +1219,20 @@ fn a_save_counts_once_the_file_is_closed() {
         &scratch.queue(),
         &[
             "T-1: öne",
-            "T-2: two (agent: Frodo",
+            "T-2: two\n",
             "T-6: Write tests",
             "T-9: typed",
             "- [ ] four\n",
         ],
     );
+    assert_eq!(scratch.stands("T-2", "in_progress", 1)["agent"], "Frodo");
     assert_eq!(
         by_hand(&scratch),
-        ["noted -", "noted -", "edited T-1", "added T-9 pending"]
+        ["noted -", "edited T-1", "added T-9 pending"]
     );
+    scratch
+        .run("tavern-log", &[])
+        .says("what it lacks stays: T-6");
     State::of(&scratch).agrees();
 }
 
@@ -1240,15 +1258,12 @@ fn a_save_while_a_program_reads_the_file_is_merged_as_any_other() {
         scratch.write(QUEUE, old.replace("T-3: three", "T-3: three, typed"));
         held.goes_on().succeeds();
         scratch.settle();
-        let queue = scratch.queue();
         has(
-            &queue,
-            &[
-                "T-1: one (agent: ",
-                "T-2: two (agent: Sam",
-                "T-3: three, typed",
-            ],
+            &scratch.queue(),
+            &["T-1: one\n", "T-2: two\n", "T-3: three, typed"],
         );
+        scratch.stands("T-1", "in_progress", 1);
+        assert_eq!(scratch.stands("T-2", "in_progress", 1)["agent"], "Sam");
         State::of(&scratch).agrees();
     }
 }
@@ -1256,7 +1271,7 @@ fn a_save_while_a_program_reads_the_file_is_merged_as_any_other() {
 /// An editor writes the file as one program is about to replace it, and still does as another one reads it.
 #[test]
 fn what_was_never_shown_stands_whoever_reads_the_file_in_the_middle_of_a_save() {
-    let scratch = Scratch::board(OWNED);
+    let scratch = Scratch::board(&live());
     scratch.settle();
     let text = scratch.queue().replace("T-3: three", "T-3: three, typed");
     let held = scratch.holding(
@@ -1292,12 +1307,11 @@ fn what_was_never_shown_stands_whoever_reads_the_file_in_the_middle_of_a_save() 
     scratch.settle();
     has(
         &scratch.queue(),
-        &[
-            "T-1: one (agent: Rosie",
-            "T-2: two (agent: Sam",
-            "T-3: three, typed",
-        ],
+        &["T-1: one\n", "T-2: two\n", "T-3: three, typed"],
     );
+    for (id, agent) in [("T-1", "Rosie"), ("T-2", "Sam")] {
+        assert_eq!(scratch.stands(id, "in_progress", 1)["agent"], agent);
+    }
     State::of(&scratch).agrees();
 }
 
@@ -1321,7 +1335,7 @@ fn what_is_written_to_a_file_that_was_replaced_since_it_was_opened_is_not_lost()
     };
     let claim = ["--task", "T-2", "--agent", "Sam"];
     for is_written_while_it_is_replaced in [false, true] {
-        let scratch = Scratch::board(OWNED);
+        let scratch = Scratch::board(&live());
         scratch.settle();
         let opened = open(&scratch);
         scratch.claim("T-1", &[]);
@@ -1339,12 +1353,10 @@ fn what_is_written_to_a_file_that_was_replaced_since_it_was_opened_is_not_lost()
         scratch.settle();
         has(
             &scratch.queue(),
-            &[
-                "T-1: one (agent: ",
-                "T-2: two (agent: Sam",
-                "T-3: three, typed",
-            ],
+            &["T-1: one\n", "T-2: two\n", "T-3: three, typed"],
         );
+        scratch.stands("T-1", "in_progress", 1);
+        assert_eq!(scratch.stands("T-2", "in_progress", 1)["agent"], "Sam");
         State::of(&scratch).agrees();
     }
 }
@@ -1494,15 +1506,10 @@ fn a_line_between_the_items_stands_once_however_old_the_text_is_in_which_somebod
     save(&scratch.queue().replace("Old.", "New."));
     save(&loaded.replace("two", "two, typed"));
     let queue = scratch.queue();
-    for words in [
-        "New.",
-        "Another's.",
-        "Typed.",
-        "two, typed",
-        "T-1: one (agent: ",
-    ] {
+    for words in ["New.", "Another's.", "Typed.", "two, typed", "T-1: one\n"] {
         assert_eq!(queue.matches(words).count(), 1, "{words}: {queue}");
     }
+    scratch.stands("T-1", "in_progress", 1);
 }
 
 #[test]
@@ -1601,9 +1608,8 @@ fn a_save_that_breaks_off_is_set_aside_also_while_items_are_held() {
     for ends_with in [
         "- [ ]",
         "- [ ] T-1: one\n",
+        "T-2: tw",
         "## In P",
-        "## In Progress\n",
-        "T-2: two (agent: Fro",
         "## Compl",
     ] {
         let scratch = Scratch::board(lanes);
@@ -1662,7 +1668,9 @@ fn what_was_taken_out_and_is_typed_again_is_another_item() {
         .run("tavern-release", &[&first, "--force"])
         .succeeds();
     scratch.claim("T-2", &[]);
-    let line = format!("- [ ] {first}: Do it (reason: given back)\n");
+    let title = "another, which is longer than what is taken out";
+    scratch.run("tavern-add", &[title]).succeeds();
+    let line = format!("- [ ] {first}: Do it\n");
     scratch.change(QUEUE, &line, "");
     scratch.settle();
     // That is an old text.
@@ -1769,11 +1777,7 @@ fn a_held_item_keeps_its_id_whatever_is_typed_there() {
             "X-1: one and only",
             "T-1: it was given X-1 by hand",
         ),
-        (
-            "T-1: one",
-            "First of all",
-            "T-1: it was given no ID by hand",
-        ),
+        ("T-1: one", "one", "T-1: it was given no ID by hand"),
         ("T-1: one", "T-3: one", "T-1: it was given T-3 by hand"),
     ] {
         let (scratch, token, held) = board();
@@ -1793,7 +1797,11 @@ fn a_held_item_keeps_its_id_whatever_is_typed_there() {
         );
         assert_eq!(state.status("T-1"), Some(Status::InProgress));
         let title = to.split_once(": ").map_or(to, |(_, title)| title);
-        has(&scratch.queue(), &[&format!("T-1: {title} (agent: Frodo")]);
+        let task = state.task("T-1");
+        assert_eq!(
+            (task.title.as_str(), agent_of(task)),
+            (title, Some("Frodo"))
+        );
         scratch.run("tavern-log", &[]).says(told);
         scratch
             .run("tavern-check", &[])
@@ -1802,17 +1810,26 @@ fn a_held_item_keeps_its_id_whatever_is_typed_there() {
             .run("tavern-renew", &["T-1", "--token", &token])
             .succeeds();
     }
-    // A copy of what is held is held by nobody.
+    // With another title and without its ID it is another item, and what is held stays.
+    let (scratch, token, held) = board();
+    scratch.write(QUEUE, held.replace("T-1: one", "First of all"));
+    scratch.settle();
+    has(
+        &scratch.queue(),
+        &["- [ ] T-1: one\n", "- [ ] First of all\n"],
+    );
+    scratch
+        .run("tavern-renew", &["T-1", "--token", &token])
+        .succeeds();
+    // A copy of what is held is held by nobody, also where it is typed as held.
     let (scratch, _, held) = board();
-    let line = held
-        .lines()
-        .find(|line| line.contains("T-1: one"))
-        .expect("it is held");
+    let lane = "## In Progress\n";
     scratch.write(
         QUEUE,
-        held.replace(line, &format!("{line}\n{}", line.replace("T-1", "X-1"))),
+        held.replace(lane, &format!("{lane}\n- [ ] X-1: one\n")),
     );
     scratch.settle();
+    scratch.stands("T-1", "in_progress", 1);
     scratch
         .run("tavern-check", &[])
         .says("nobody holds this")

@@ -87,6 +87,7 @@ mod serve;
 mod settings;
 mod standing;
 mod state;
+mod state_file;
 mod steps;
 mod submodules;
 mod support;

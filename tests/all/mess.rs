@@ -74,7 +74,7 @@ fn work_is_kept_where_its_item_is_told_later_that_it_needs_no_repository() {
     );
     assert!(work_once(&scratch).contains("failed"));
     scratch.stands("T-1", "pending", 1);
-    scratch.change(QUEUE, " (reason: ", " (worktree: false, reason: ");
+    scratch.change(QUEUE, "my mind\n", "my mind (worktree: false)\n");
     assert!(work_once(&scratch).contains("completed"));
     let kept = scratch.git(&["log", "--all", "--format=%s", "--", "work.txt"]);
     assert_eq!(kept, "Salvage T-1: Change my mind");
@@ -194,8 +194,9 @@ fn a_run_whose_program_could_not_be_started_has_ended() {
     );
     // Not at once again, and for nobody's fault.
     assert!(said.contains("; again at "), "{said}");
-    has(&scratch.queue(), &["can't start the agent"]);
-    assert_eq!(scratch.stands("T-1", "pending", 0)["returns"], 1);
+    let item = scratch.stands("T-1", "pending", 0);
+    has(&item["reason"].to_string(), &["can't start the agent"]);
+    assert_eq!(item["returns"], 1);
     let (outcome, reason) = outcomes(&scratch).remove(0);
     assert!(
         outcome == "not_ready" && reason.contains("can't start the agent"),

@@ -131,7 +131,8 @@ fn items_that_are_cut_and_pasted_into_another_queue_are_moved() {
         }
         cut_and_paste(&scratch, QUEUE, WORK, &["T-1", "T-2"]);
         scratch.settle();
-        has(&scratch.read(WORK), &["T-1: One (agent: Frodo", "T-2: Two"]);
+        has(&scratch.read(WORK), &["T-1: One\n", "T-2: Two\n"]);
+        assert_eq!(scratch.stands("T-1", "in_progress", 1)["agent"], "Frodo");
         assert!(
             !scratch.queue().contains("T-1") && !scratch.queue().contains("T-2"),
             "{}",
@@ -188,10 +189,8 @@ fn an_item_that_is_moved_by_two_saves_is_there_once() {
             .join("\n"),
     );
     scratch.settle();
-    has(
-        &scratch.read(WORK),
-        &["T-1: One (agent: Frodo", "And more."],
-    );
+    has(&scratch.read(WORK), &["T-1: One\n  And more."]);
+    assert_eq!(scratch.stands("T-1", "in_progress", 1)["agent"], "Frodo");
     scratch
         .run(
             "tavern-report",
@@ -425,10 +424,17 @@ fn a_copy_stays_one_after_another_was_named_first() {
     scratch
         .run("tavern-claim", &["--task", "T-1", "--agent", "Frodo"])
         .ends(0);
-    has(&scratch.read(WORK), &["T-1: One (agent: Frodo"]);
+    let is_held = || {
+        let item = scratch.stands("T-1", "in_progress", 1);
+        assert_eq!(
+            (&item["agent"], &item["queue"]),
+            (&"Frodo".into(), &"work".into())
+        );
+    };
+    is_held();
     scratch.change(".tavern/queues/backup.md", "- [ ] T-1: One\n", "");
     scratch.settle();
-    has(&scratch.read(WORK), &["T-1: One (agent: Frodo"]);
+    is_held();
     assert_eq!(State::of(&scratch).leases.len(), 1);
     scratch
         .run(
@@ -563,11 +569,15 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
         let scratch = Scratch::board(&format!(
             "## Pending\n\n- [ ] one\n- [ ] two\n\n## {last}\n\n- [ ] OLD-1: old\n"
         ));
-        append(
-            &scratch,
-            "- [ ] three\n- [x] four\n- [ ] OLD-5: five (reason: of old)\n",
-        );
-        scratch.run("tavern-status", &[]).says("3 pending");
+        append(&scratch, "- [ ] three\n- [x] four\n- [ ] OLD-5: five\n");
+        // One with an ID may have been completed elsewhere, but nothing dies elsewhere.
+        let is_dead_letter = last == "Dead Letter";
+        let told = if is_dead_letter {
+            "4 pending"
+        } else {
+            "3 pending"
+        };
+        scratch.run("tavern-status", &[]).says(told);
         scratch.settle();
         let (pending, rest) = (scratch.queue(), scratch.queue());
         let (pending, rest) = (
@@ -575,7 +585,9 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
             rest.split("## ").last().expect("a lane").to_owned(),
         );
         has(pending, &["- [ ] one\n", "- [ ] two\n", "- [ ] three\n"]);
-        has(&rest, &["- [x] four\n", "- [ ] OLD-5: five"]);
+        has(&rest, &["- [x] four\n"]);
+        let five = if is_dead_letter { pending } else { &rest };
+        has(five, &["- [ ] OLD-5: five\n"]);
         scratch
             .run("tavern-log", &[])
             .says("`three` of main was added as pending by hand");
@@ -595,16 +607,9 @@ fn a_line_that_is_appended_is_pending_whatever_lane_is_last() {
         assert_eq!(scratch.queue(), before);
     }
     let scratch = Scratch::board("## Pending\n\n## Dead Letter\n");
-    append(
-        &scratch,
-        "- [ ] T-9: Nine\n- [ ] T-8: Eight (attempt: 3, reason: no)\n",
-    );
+    append(&scratch, "- [ ] T-9: Nine\n");
     scratch.settle();
-    let state = State::of(&scratch);
-    assert_eq!(
-        ["T-9", "T-8"].map(|id| state.status(id)),
-        [Some(Status::Pending), Some(Status::Dead)]
-    );
+    assert_eq!(State::of(&scratch).status("T-9"), Some(Status::Pending));
     // Without a lane to go to it stays, and says what it is.
     let scratch = Scratch::board("## Doing\n\n## Done\n");
     append(&scratch, "- [ ] one\n");

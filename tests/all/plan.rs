@@ -75,7 +75,7 @@ fn a_request_becomes_items_that_are_worked() {
             "- [ ] L-1.1: Make the table (priority: 1, tags: [auth])\n  As in specs/db.md.\n",
             "  touches: [work.txt]\n",
             "- [ ] L-1.2: Log in (after: [L-1.1, T-1], tags: [auth])\n",
-            "- [x] L-1: Build a login page\n  (",
+            "- [x] L-1: Build a login page",
         ],
     );
     let told = scratch.note("1");
@@ -394,11 +394,22 @@ fn woken(scratch: &Scratch) -> Vec<String> {
 
 #[test]
 fn a_planner_is_woken_once_for_each_state() {
-    let dead = "- [ ] T-1: Write it (attempt: 3, reason: tests failed)\n";
+    let item = "- [ ] T-1: Write it (max_attempts: 1)\n";
     let scratch = board(
         WAKE,
-        &EMPTY.replace("## Dead Letter\n", &format!("## Dead Letter\n\n{dead}")),
+        &EMPTY.replace("## Pending\n", &format!("## Pending\n\n{item}")),
     );
+    let dies = |why: &str| {
+        let token = scratch.claim("T-1", &[]);
+        scratch
+            .run(
+                "tavern-report",
+                &["T-1", "--token", &token, "--failed", why],
+            )
+            .ends(1);
+        scratch.stands("T-1", "dead", 1);
+    };
+    dies("tests failed");
     plan(&scratch, 1, NOTHING);
     plan(
         &scratch,
@@ -425,7 +436,7 @@ fn a_planner_is_woken_once_for_each_state() {
     has(
         &scratch.queue(),
         &[&format!(
-            "- [x] {}: Replace T-1\n  (role: planner, trigger: ",
+            "- [x] {}: Replace T-1 (role: planner, trigger: ",
             first[0]
         )],
     );
@@ -439,7 +450,10 @@ fn a_planner_is_woken_once_for_each_state() {
     agent(&scratch, "planner").says_not("queued");
 
     // It died of something else.
-    scratch.change(QUEUE, "tests failed", "it can't be merged");
+    scratch
+        .run("tavern-release", &["T-1", "--revive"])
+        .succeeds();
+    dies("it can't be merged");
     agent(&scratch, "planner")
         .says("it can't be merged")
         .says("planned: WAKE-");
@@ -462,8 +476,7 @@ fn a_planner_is_woken_once_for_each_state() {
 
 #[test]
 fn nobody_is_woken_unasked() {
-    let text =
-        "---\ngoal: a shop\n---\n".to_owned() + EMPTY + "\n- [ ] T-1: a (attempt: 3, reason: no)\n";
+    let text = "---\ngoal: a shop\n---\n".to_owned() + EMPTY + "\n- [ ] T-1: a\n";
     let scratch = board("", &text);
     agent(&scratch, "planner").says_not("queued");
     let scratch = board(WAKE, &text);

@@ -256,10 +256,16 @@ impl World {
 
     fn look(&mut self) -> Result<(), String> {
         self.board.settle().expect("it can be written");
-        if self.writing.is_none() {
-            self.typed.was_looked_at()
-        } else {
-            Ok(())
+        if self.writing.is_some() {
+            return Ok(());
+        }
+        match self.typed.was_looked_at() {
+            // What is held is put back, whoever takes it out or ticks it.
+            Err(why) if why.starts_with("a save on the newest") && !self.claims.is_empty() => {
+                self.typed.newest = self.typed.shown();
+                Ok(())
+            }
+            looked => looked,
         }
     }
 
@@ -569,6 +575,9 @@ impl World {
     fn holds(&self) -> Result<(), String> {
         self.typed.holds()?;
         let queue = self.typed.shown();
+        let known = self.board.queues().expect("they can be listed").remove(0);
+        let text = self.board.read(&known).expect("it can be read");
+        let (document, _) = text.content.parse();
         let line = |task: &TaskId| {
             let start = format!("] {task}: ");
             queue
@@ -584,8 +593,13 @@ impl World {
                     .join(format!(".tavern/leases/{task}.yaml")),
             );
             let is_held = lease.is_ok_and(|lease| lease.contains(&format!("token: {token}\n")));
-            let line = line(task);
-            if !is_held || !line.contains("[ ]") || !line.contains("agent: Frodo") {
+            let (line, item) = (line(task), document.find(task));
+            let is_taken = item.is_some_and(|item| {
+                let state = document.task(item, task.clone()).state;
+                let agent = state.holder().and_then(|holder| holder.agent.as_deref());
+                state.status() == Status::InProgress && agent == Some("Frodo")
+            });
+            if !is_held || !line.contains("[ ]") || !is_taken {
                 return Err(format!("{task} is held with {token}: {line}"));
             }
         }

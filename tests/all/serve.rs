@@ -404,7 +404,7 @@ fn a_url_that_stays_in_a_history_opens_once_and_its_token_is_no_cookie() {
     ];
     let errand = r#"{"deed":"approve","item":"T-1"}"#;
     assert_eq!(served.ask(&act, errand).status, 403);
-    assert!(!scratch.queue().contains("approved"), "nothing was done");
+    assert_eq!(scratch.item("T-1")["allowed"], false, "nothing was done");
     // The browser that has opened it goes on by the same URL, and loses the token again.
     let door = served.get(&served.door);
     assert_eq!(door.status, 303);
@@ -522,7 +522,7 @@ fn a_page_only_shows_unless_it_was_asked_for() {
         "Content-Type: application/json",
     ];
     assert_eq!(served.ask(&without, errand).status, 403);
-    assert!(!scratch.queue().contains("approved"), "nothing was done");
+    assert_eq!(scratch.item("T-1")["allowed"], false, "nothing was done");
     assert_eq!(served.act("approve", "T-1", "")["done"], true);
     drop(served.end());
 }
@@ -548,7 +548,10 @@ fn a_question_is_answered_and_work_is_approved_and_merged() {
         told["command"].as_str().expect("it is said"),
         &["tavern tell T-1 -- the $(touch x) `second`; --one of two"],
     );
-    has(&scratch.queue(), &["the $(touch x) `second`; --one of two"]);
+    assert_eq!(
+        scratch.item("T-1")["reason"],
+        "the $(touch x) `second`; --one of two"
+    );
     events.next("needs", |needs| !says("which, one?")(needs));
     // A refusal says what to type.
     let told = served.act("merge", "T-2", "");

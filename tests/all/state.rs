@@ -117,9 +117,8 @@ impl State {
                 continue;
             }
             if let Some(to) = entry
-                .change
                 .to()
-                .filter(|_| is_last(&|later| later.change.to().is_some()))
+                .filter(|_| is_last(&|later| later.to().is_some()))
             {
                 assert_eq!(
                     self.status(task.as_str()),

@@ -150,6 +150,9 @@ impl Scratch {
     /// Another queue from the beginning: what was known of the one before is forgotten.
     pub fn begin(&self, queue: &str) {
         fs::remove_dir_all(self.work().join(".git/tavern")).expect("it is there");
+        drop(fs::remove_file(
+            self.work().join(".tavern/queues/main.state.yaml"),
+        ));
         self.write(QUEUE, queue);
         self.settle();
     }
@@ -224,7 +227,7 @@ impl Scratch {
     /// Has the queues versioned with the code, whatever its settings are like.
     pub fn track(&self) {
         let ignored = fs::read_to_string(self.work().join(".tavern/.gitignore"));
-        if ignored.is_ok_and(|text| text.contains("\n/queues/")) {
+        if ignored.is_ok_and(|text| text.contains("\n/queues/\n")) {
             self.run("tavern-init", &["--quiet", "--tracked"]);
         }
     }

@@ -1,6 +1,6 @@
 //! What people say to items: answers to questions, and messages to agents that run, and to those that will.
 
-use crate::support::{QUEUE, Ran, Scratch, has, wait_until};
+use crate::support::{CONFIG, QUEUE, Ran, Scratch, has, wait_until};
 
 /// Keeps its prompts, and does what `steps/N` says, N being the number of its runs.
 const AGENT: &str = r#"#!/bin/sh -eu
@@ -43,10 +43,11 @@ fn an_answer_brings_the_item_back_and_is_told() {
     tell(&scratch, "Blue,\nas the sky.")
         .ends(0)
         .says("T-1 is pending: the agent that takes T-1 goes on with your answer");
-    let queue = scratch.queue();
-    assert!(
-        queue.contains("Blue, as the sky.") && !queue.contains("question"),
-        "one line of it: {queue}"
+    let item = scratch.item("T-1");
+    assert_eq!(
+        (&item["reason"], &item["question"]),
+        (&"Blue, as the sky.".into(), &serde_json::Value::Null),
+        "one line of it"
     );
     agent(&scratch).says("T-1 merged");
     has(
@@ -168,9 +169,7 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
     let scratch = board(ONE, &steps);
     let queue = || scratch.queue();
     let asks = |question: &str| {
-        wait_until(question, || {
-            queue().contains(&format!("question: {question}"))
-        });
+        wait_until(question, || scratch.item("T-1")["question"] == question);
         let told = format!("waits for you:\n  T-1 asks: {question} — tavern tell T-1 \"…\"");
         scratch.run("tavern-status", &[]).ends(0).says(&told);
     };
@@ -219,10 +218,7 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
     );
     scratch.write(
         QUEUE,
-        queue().replace(
-            "question: how often?",
-            "question: how often?, answer: twice",
-        ),
+        queue().replace("T-1: Paint it\n", "T-1: Paint it (answer: twice)\n"),
     );
     has_prompt(4);
     wait_until("it is merged", || queue().contains("- [x] T-1"));
@@ -249,8 +245,17 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
 #[test]
 fn what_waits_for_a_person_is_seen_at_a_glance() {
     let queue = "## Pending\n\n- [ ] T-1: Ask\n- [ ] T-2: May I (approve: start)\n- [ ] T-3: Look (approve: merge)\n\
-                 - [ ] Nameless (approve: start)\n\n## In Review\n\n## Waiting\n\n- [ ] T-4: Come back (reason: it came back too often)\n\n## Completed\n";
+                 - [ ] Nameless (approve: start)\n- [ ] T-4: Come back\n\n## In Review\n\n## Completed\n";
     let scratch = board(queue, &["echo 'WAITING: red or blue?'", WORK]);
+    scratch.write(CONFIG, scratch.read(CONFIG) + "max_returns: 1\n");
+    let why = "it came back too often";
+    for _ in 0..2 {
+        scratch.claim("T-4", &[]);
+        scratch
+            .run("tavern-release", &["T-4", "--force", "-m", why])
+            .ends(0);
+    }
+    scratch.stands("T-4", "waiting", 0);
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
     let drained =
         drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");

@@ -11,6 +11,14 @@ fn items() -> String {
     OWNED.replace("T-1: one", "T-1: one (priority: 1)\n  Words under it.")
 }
 
+/// The order of items and words, without blank lines, indentation and what keeps lists apart.
+pub fn words(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim);
+    lines
+        .filter(|line| !["", "<!-- -->"].contains(line))
+        .collect()
+}
+
 fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
     scratch.run("tavern-undo", arguments)
 }
@@ -139,23 +147,15 @@ fn what_was_taken_out_or_retyped_by_hand_comes_back_where_it_stood() {
             let (boxed, _) = block.split_at(block.find(']').expect("it has a box") + 2);
             let retyped = list.replace(block, &format!("{boxed}Quite another thing\n"));
             let several = list.replace(block, "").replace(next, "");
-            for saved in [list.replace(block, ""), several.clone(), retyped] {
+            for saved in [list.replace(block, ""), several, retyped] {
                 let scratch = Scratch::board(list);
                 scratch.write(QUEUE, &saved);
                 scratch.settle();
                 assert_eq!(scratch.queue(), saved);
                 while undo(&scratch, &[]).code == Some(0) {}
-                // Of several the blank lines between are not told.
-                let told = |text: &str| {
-                    if saved == several {
-                        text.replace("\n\n", "\n").replace("\n\n", "\n")
-                    } else {
-                        text.to_owned()
-                    }
-                };
-                assert_eq!(told(&scratch.queue()), told(list), "{saved}");
+                assert_eq!(words(&scratch.queue()), words(list), "{saved}");
                 while undo(&scratch, &["--redo"]).code == Some(0) {}
-                assert_eq!(told(&scratch.queue()), told(&saved));
+                assert_eq!(words(&scratch.queue()), words(&saved));
             }
         }
     }
@@ -282,9 +282,8 @@ fn what_somebody_holds_or_held_is_left_alone() {
 #[test]
 fn a_claim_is_taken_back_with_what_its_holder_did_and_without_what_was_typed() {
     let text = "## Todo\n\n- [ ] T-1: one\n- [ ] two\n  - [ ] a step\n\n## Doing\n\n## Done\n";
-    let scratch = Scratch::board(text);
     for report in [&["--mode", "plan"][..], &["--step", "1"], &[]] {
-        scratch.begin(text);
+        let scratch = Scratch::board(text);
         scratch
             .run("tavern-release", &["T-1", "--cancel"])
             .succeeds();
@@ -329,8 +328,7 @@ fn a_claim_is_taken_back_with_what_its_holder_did_and_without_what_was_typed() {
 }
 
 #[test]
-fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() {
-    let scratch = Scratch::board("- [ ] T-9: other\n");
+fn what_an_undo_leaves_has_the_order_that_it_had_however_its_list_is_indented() {
     for text in [
         "## Todo\n\n- X\n  - [ ] T-1: B\n  - [ ] c (after: T-9)\n\n## Doing\n\n## Done\n- [x] d\n",
         "# Todo\n\n - [ ] T-1: B\n\n# Waiting\n\n# Done",
@@ -339,7 +337,7 @@ fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() 
         " - [ ] T-1: B (status: pending)",
     ] {
         for way in ["asked", "cancelled"] {
-            scratch.begin(text);
+            let scratch = Scratch::board(text);
             match way {
                 "asked" => {
                     let token = scratch.claim("T-1", &[]);
@@ -356,11 +354,12 @@ fn what_an_undo_leaves_has_the_bytes_that_it_had_however_its_list_is_indented() 
                         .succeeds(),
                 ),
             }
-            assert_ne!(scratch.queue(), text);
+            let is_asked = way == "asked";
+            assert_eq!(scratch.queue() == text, is_asked);
             while scratch.item("T-1")["status"] != "pending" {
                 undo(&scratch, &["T-1"]).succeeds();
             }
-            assert_eq!(scratch.queue(), text, "{way}");
+            assert_eq!(words(&scratch.queue()), words(text), "{way}");
         }
     }
 }
@@ -454,11 +453,13 @@ fn the_log_tells_an_items_whole_life_in_words() {
     edit("- [ ] T-7", "- [x] T-7");
     undo(&scratch, &["T-7"]).succeeds();
     // Without what was done since it would be the text from before it was there.
-    scratch.claim("T-1", &[]);
-    edit(
-        "- [ ] T-7: Write it (priority: 1, reason: lunch)\n  Soon.\n",
-        "",
-    );
+    scratch
+        .run(
+            "tavern-add",
+            &["More, which is longer than what is taken out"],
+        )
+        .succeeds();
+    edit("- [ ] T-7: Write it (priority: 1)\n  Soon.\n", "");
     undo(&scratch, &["T-7"]).succeeds();
     undo(&scratch, &["T-7", "--redo"]).succeeds();
     let told = scratch.run("tavern-log", &["T-7"]).succeeds();

@@ -146,24 +146,23 @@ fn outwards(items: &[Item<'_>], first: Option<usize>) -> impl Iterator<Item = us
 /// Moves what is due from the queue `name` to its archive (empty where there is none yet); nothing if nothing is due.
 pub fn archive(
     name: &str,
-    queue: &str,
+    document: &Document<'_>,
     archive: &str,
     policy: &Policy,
     now: Timestamp,
     is_held: &dyn Fn(&TaskId) -> bool,
-    is_long_ended: &dyn Fn(&Document<'_>, &Item<'_>) -> bool,
+    is_long_ended: &dyn Fn(&Item<'_>) -> bool,
 ) -> Option<Moved> {
-    let (document, _) = parse(queue);
-    let is_long_ended = |item: &Item<'_>| is_long_ended(&document, item);
-    let mut due: HashSet<usize> = due(&document, policy, now, is_held, &is_long_ended)
+    let queue = document.text();
+    let mut due: HashSet<usize> = due(document, policy, now, is_held, is_long_ended)
         .into_iter()
         .collect();
-    due.extend(twins(&document, archive, is_held));
+    due.extend(twins(document, archive, is_held));
     let due = (0..document.items().len()).filter(|index| due.contains(index));
     let items = due
-        .map(|index| Gone::of(&document, &document.items()[index]))
+        .map(|index| Gone::of(document, &document.items()[index]))
         .collect();
-    let items = without_doubles(items, &document, archive);
+    let items = without_doubles(items, document, archive);
     let archive = if archive.trim().is_empty() {
         head(name)
     } else {
@@ -285,7 +284,8 @@ pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
         // In the order of the document, so that one look over it is enough.
         let item = places.find(|item| {
             item.within.is_none()
-                && (&item.id, item.status) == (&gone.id, gone.status)
+                && item.id == gone.id
+                && (item.id.is_some() || item.status == gone.status)
                 && document.block(item).trim_end() == gone.block.trim_end()
         })?;
         going.push(&item.span);
@@ -403,6 +403,7 @@ mod tests {
 
     use super::*;
     use crate::lossless::documents;
+    use crate::with_states::with_states;
 
     const ALL: Policy = Policy {
         after: None,
@@ -410,7 +411,7 @@ mod tests {
         dead: true,
     };
 
-    fn moved(queue: &str, policy: &Policy) -> (String, String) {
+    fn moved(queue: &Document<'_>, policy: &Policy) -> (String, String) {
         let now = "2026-11-22T10:00:00Z".parse().expect("it is a time");
         let found = archive(
             "main",
@@ -419,9 +420,9 @@ mod tests {
             policy,
             now,
             &|id| id.as_str() == "T-9",
-            &|_, _| false,
+            &|_| false,
         );
-        found.map_or((queue.to_owned(), String::new()), |moved| {
+        found.map_or((queue.text().to_owned(), String::new()), |moved| {
             (moved.queue, moved.archive)
         })
     }
@@ -462,8 +463,8 @@ mod tests {
             (
                 "- [x] T-1: a (completed: 2026-11-01T10:00:00Z)\n- [x] T-2: b (completed: 2026-11-21T10:00:00Z)\n- [x] c\n",
                 after(7),
-                "- [x] T-2: b (completed: 2026-11-21T10:00:00Z)\n- [x] c\n",
-                "- [x] T-1: a (completed: 2026-11-01T10:00:00Z)\n",
+                "- [x] T-2: b\n- [x] c\n",
+                "- [x] T-1: a\n",
             ),
             // What lanes said is said by the item.
             (
@@ -557,7 +558,7 @@ mod tests {
                 head("main")
             };
             assert_eq!(
-                moved(queue, &policy),
+                moved(&with_states(queue), &policy),
                 (left.to_owned(), head + archived),
                 "{queue}"
             );
@@ -569,7 +570,7 @@ mod tests {
         let rows = [
             (
                 "- [x] T-1: a\n",
-                "- [x] T-1: a, and c (completed: 2026-11-22T10:00:00Z)\n",
+                "- [x] T-1: a, and c (due: 2026-11-22T10:00:00Z)\n",
                 "",
             ),
             (
@@ -578,9 +579,9 @@ mod tests {
                 "",
             ),
             (
-                "- [x] T-1: a, and b (commit: 1)\n  One.\n",
-                "- [x] T-1: a (commit: 2)\n",
-                "- [x] T-1: a, and b (commit: 2)\n  One.\n",
+                "- [x] T-1: a, and b (role: x)\n  One.\n",
+                "- [x] T-1: a (tags: [y])\n",
+                "- [x] T-1: a, and b (tags: [y], role: x)\n  One.\n",
             ),
             (
                 "- [x] T-1: b\n",
@@ -630,7 +631,7 @@ mod tests {
                 told
             };
             let policy = Policy { keep: Some(keep), ..ALL };
-            let (left, archived) = moved(&queue, &policy);
+            let (left, archived) = moved(&parse(&queue).0, &policy);
             let mut both = told(&left);
             both.extend(told(&archived));
             both.sort();
@@ -638,7 +639,7 @@ mod tests {
             // A crash left them in both: the one in the queue goes.
             let now = Timestamp::UNIX_EPOCH;
             let never = Policy { after: None, keep: None, dead: true };
-            if let Some(again) = archive("main", &queue, &archived, &never, now, &|_| false, &|_, _| false) {
+            if let Some(again) = archive("main", &parse(&queue).0, &archived, &never, now, &|_| false, &|_| false) {
                 prop_assert_eq!(again.archive, archived);
             }
         }

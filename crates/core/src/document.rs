@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,7 +21,6 @@ use crate::task::{Status, Task, TaskId, Timestamp};
 
 use all_names::AllNames;
 pub use alone::{Written, parse_alone};
-pub(super) use apart::ABOVE;
 use headed::{Headed, Stating};
 pub use keys::STAYS_TITLE;
 pub use outline::Outline;
@@ -200,8 +200,6 @@ pub struct Item<'t> {
     /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, struck or commented out,
     /// or below such a line. Nobody works it, and nothing is wrong with it.
     pub aside: bool,
-    /// It says when it was claimed.
-    pub begun: bool,
     /// Its own, else 2.
     pub priority: u8,
     /// Where headings above it begin that state keys in brackets.
@@ -299,8 +297,14 @@ impl<'t> Document<'t> {
     }
 
     /// The same document, whose items have these states.
-    pub fn with_states(self, states: Arc<States>) -> Document<'t> {
-        Document { states, ..self }
+    pub fn with_states(mut self, states: Arc<States>) -> Document<'t> {
+        self.states = states;
+        let mut list = mem::take(&mut self.items);
+        if let ItemList::Read(items) = &mut list {
+            items.iter_mut().for_each(|item| self.remember(item));
+        }
+        self.items = list;
+        self
     }
 
     /// What is remembered of its items apart from the text.

@@ -4,40 +4,86 @@
 //! is read again, and lines that separate are put in until every other item reads as before.
 
 use std::ops::Range;
-use std::slice;
 
 use crate::document::{Document, Item, Lane, Tail, parse, parse_alone};
 use crate::lane::{self, LaneKind, LanePlace};
 use crate::markup;
+use crate::metadata::Key;
 use crate::patch::{Patch, in_place, is_said, said};
-use crate::stood::{Berth, Gap, Stood, Way};
+use crate::state::State;
+use crate::stood::{Berth, Stood};
 use crate::task::{Status, TaskId};
-use crate::text::{Edit, apply, apply_within, difference};
+use crate::text::{Edit, apply, apply_within};
 
 impl<'t> Document<'t> {
     /// The edits that make the item what the patch says: its box, ID and keys in place. If the document has a lane for
-    /// the new status that it isn't in yet, its block goes back to where it stood there, or else to the end of that lane.
+    /// the new status that it isn't in yet, its block goes to the end of that lane.
     pub fn change(&self, item: &Item<'_>, patch: &Patch) -> Vec<Edit> {
+        self.change_back(item, patch, None)
+    }
+
+    /// The same of an item that goes back to where it `stood`, if there is such a place.
+    pub fn change_back(&self, item: &Item<'_>, patch: &Patch, stood: Option<&Stood>) -> Vec<Edit> {
         let Some(status) = patch.status else {
+            let is_there = |key: &Key| self.fields(item).get(*key).is_some();
+            let changes = |(key, value): &(Key, Option<_>)| value.is_some() || is_there(key);
+            if patch.id.is_none() && !patch.set.iter().any(changes) {
+                return Vec::new();
+            }
             return in_place(self, item, patch, None);
         };
-        self.placed(item, status, &patch.way, |place| {
+        self.placed(item, status, stood, |place| {
             let key = lane::needs_key(status, place, self.lane_set);
             in_place(self, item, patch, Some((status, key)))
         })
     }
 
-    /// The item's own edits, told where it is to stand with that status, and what moves it there.
+    /// What makes the item's text show `state`: a box that is ticked or not, and its lane; an answer that was read goes. An open item
+    /// stands where people put it, unless its queue is `live`.
+    pub fn showing(&self, item: &Item<'_>, state: &State) -> Patch {
+        let (said, status) = (self.text_status(item), self.shown(state.status()));
+        let is_shown = match status {
+            Status::Pending if state.status() != Status::Pending && !self.front().live => {
+                !said.is_ended() && said != Status::Draft
+            }
+            Status::Draft => said == Status::Draft || !self.lane_set.has(LaneKind::Draft),
+            status => said == status,
+        };
+        let answer = state
+            .question()
+            .and_then(|question| question.answer.as_ref());
+        let set = match answer {
+            None => vec![(Key::Answer, None)],
+            Some(_) => Vec::new(),
+        };
+        Patch {
+            status: Some(status).filter(|_| !is_shown),
+            set,
+            ..Patch::default()
+        }
+    }
+
+    /// The status by which a text shows this one: open items are pending there, unless the queue is `live`.
+    pub fn shown(&self, status: Status) -> Status {
+        match status {
+            Status::Dead if !self.lane_set.has(LaneKind::Dead) => Status::Pending,
+            Status::Draft | Status::Dead | Status::Completed | Status::Cancelled => status,
+            _ if self.front().live => status,
+            _ => Status::Pending,
+        }
+    }
+
+    /// The item's own edits for the place where it is to stand with that status, as it once `stood`, and what moves it there.
     fn placed(
         &self,
         item: &Item<'_>,
         status: Status,
-        way: &Way,
+        stood: Option<&Stood>,
         own: impl Fn(LanePlace) -> Vec<Edit>,
     ) -> Vec<Edit> {
-        match self.goal(item, status, way.to.as_ref()) {
+        match self.goal(item, status, stood) {
             None => own(self.place(item)),
-            Some(goal) => self.moved(item, status, &goal, way.from.as_ref(), &own(goal.place)),
+            Some(goal) => self.moved(item, status, &goal, &own(goal.place)),
         }
     }
 
@@ -54,7 +100,6 @@ impl<'t> Document<'t> {
             return lane.map(|(place, spot)| Destination {
                 place,
                 spots: vec![spot],
-                exact: None,
             });
         };
         Some(goal).filter(|goal| goal.place != here)
@@ -66,13 +111,6 @@ impl<'t> Document<'t> {
         let place = berth.lane.map_or(LanePlace::Loose, |lane| {
             LanePlace::Lane(self.lanes()[lane].kind)
         });
-        let around = self.around_berth(&berth);
-        let is_at_end = stood.after.is_empty() == berth.after.is_none();
-        let exact = stood
-            .gap
-            .as_ref()
-            .filter(|gap| is_at_end && gap.without == self.text[around.clone()]);
-        let exact = exact.map(|gap| (around.start, gap.clone()));
         let near = self.spot_at(&berth, stood);
         let end = berth.lane.map_or_else(
             || self.spot_under(self.body),
@@ -81,7 +119,6 @@ impl<'t> Document<'t> {
         Some(Destination {
             place,
             spots: near.into_iter().chain([end]).collect(),
-            exact,
         })
     }
 
@@ -149,23 +186,24 @@ impl<'t> Document<'t> {
     pub(crate) fn put_in(&self, status: Status, block: &str, stood: Option<&Stood>) -> Vec<Edit> {
         let goal = stood.and_then(|stood| self.goal_by(stood, self.lane_kind_of(status)));
         let there = goal.and_then(|goal| {
-            let is_said = is_said(block, status, goal.place, self.lane_set);
-            let block = if is_said {
-                block.to_owned()
-            } else {
-                said(block, status, goal.place, self.lane_set)
+            let shown = |block: &str| {
+                if is_said(block, status, goal.place, self.lane_set) {
+                    block.to_owned()
+                } else {
+                    said(block, status, goal.place, self.lane_set)
+                }
             };
-            let exact = goal
-                .exact
-                .iter()
-                .filter_map(|(at, gap)| filled(gap, *at, &block));
+            // In the list in which it stood, or at the margin.
+            let shapes = [shown(block), shown(&alone(block))];
+            let at_spot = |(spot, shape): (_, &String)| {
+                Fill::ALL.map(|fill| self.insertion(spot, shape, fill))
+            };
             let near = goal
                 .spots
                 .iter()
-                .flat_map(|spot| Fill::ALL.map(|fill| self.insertion(spot, &block, fill)));
-            let mut tried = exact
-                .chain(near)
-                .map(|(edit, inserted)| (vec![edit], inserted));
+                .flat_map(|spot| shapes.each_ref().map(|shape| (spot, shape)))
+                .flat_map(at_spot);
+            let mut tried = near.map(|(edit, inserted)| (vec![edit], inserted));
             tried.find(|(edits, inserted)| {
                 self.reads_as_before(None, edits, inserted.clone(), status)
             })
@@ -173,17 +211,8 @@ impl<'t> Document<'t> {
         there.map_or_else(|| self.add(status, block), |(edits, _)| edits)
     }
 
-    /// The edits that take the item out, which was put where it stands as is told.
-    pub(crate) fn taken_out(&self, item: &Item<'_>, stood: Option<&Stood>) -> Vec<Edit> {
-        if let Some(edit) = stood.and_then(|stood| self.put_back(item, stood)) {
-            let is_it = |other: &Item<'_>| within(&item.span, other);
-            if self
-                .applied(slice::from_ref(&edit), &is_it, &|_| false, &|_| true)
-                .is_some()
-            {
-                return vec![edit];
-            }
-        }
+    /// The edits that take the item out.
+    pub(crate) fn taken_out(&self, item: &Item<'_>) -> Vec<Edit> {
         let is_plain = item.column == 0 && self.is_plain_gap(item);
         vec![if is_plain {
             self.removal(&item.span, Fill::Nothing)
@@ -193,19 +222,25 @@ impl<'t> Document<'t> {
     }
 
     /// The edits that give the item another text, and make it say the status where one is given: its block goes to the end
-    /// of that status's lane, as in [`Document::change`]. What says so there already stays as it was typed.
+    /// of that status's lane, as in [`Document::change`], or to where it `stood`. What says so there already stays as it was typed.
     pub(crate) fn rewritten(
         &self,
         item: &Item<'_>,
         block: &str,
         status: Option<Status>,
-        way: &Way,
+        stood: Option<&Stood>,
     ) -> Vec<Edit> {
         let status = status.filter(|status| *status != item.status);
         let Some(status) = status else {
             return vec![Edit::replace(item.span.clone(), block)];
         };
-        self.placed(item, status, way, |place| {
+        let moves = self.goal(item, status, stood).is_some();
+        let block = &if moves && item.column == 0 {
+            alone(block)
+        } else {
+            block.to_owned()
+        };
+        self.placed(item, status, stood, |place| {
             let is_said = is_said(block, status, place, self.lane_set);
             let block = if is_said {
                 block.to_owned()
@@ -246,23 +281,14 @@ impl<'t> Document<'t> {
         item: &Item<'_>,
         status: Status,
         goal: &Destination,
-        stood: Option<&Stood>,
         edits: &[Edit],
     ) -> Vec<Edit> {
         let block = apply_within(self.block(item), item.span.start, edits);
-        let put_back = stood.and_then(|stood| self.put_back(item, stood));
         let spot = &goal.spots[0];
         let is_plain =
             item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(spot, &block);
-        let leaves_blank = |edit: &Edit| self.leaves_blank_line(item, edit);
-        let is_plain =
-            is_plain && goal.exact.is_none() && put_back.as_ref().is_none_or(leaves_blank);
         // From the least that is put in to the most.
         let fills = || Fill::ALL.into_iter().flat_map(Fill::pairs);
-        let gone = |fill| {
-            let exact = put_back.clone().filter(|_| fill == Fill::Nothing);
-            exact.unwrap_or_else(|| self.removal(&item.span, fill))
-        };
         let at_spot = |spot| {
             let shapes = self.shapes(item, spot, &block);
             let last = shapes
@@ -276,15 +302,10 @@ impl<'t> Document<'t> {
                 .chain(last)
                 .map(move |(shape, gap, around)| (gap, self.insertion(spot, &shape, around)))
         };
-        let exact = goal
-            .exact
-            .iter()
-            .filter_map(|(at, gap)| filled(gap, *at, &block));
-        let tried = exact
-            .map(|filled| (Fill::Nothing, filled))
-            .chain(goal.spots.iter().flat_map(at_spot));
-        let mut tried =
-            tried.map(|(gap, (insertion, inserted))| (vec![gone(gap), insertion], inserted));
+        let tried = goal.spots.iter().flat_map(at_spot);
+        let mut tried = tried.map(|(gap, (insertion, inserted))| {
+            (vec![self.removal(&item.span, gap), insertion], inserted)
+        });
         let plain = is_plain.then(|| tried.next()).flatten();
         let meant = || {
             let column = markup::columns(
@@ -320,15 +341,6 @@ impl<'t> Document<'t> {
         shapes.push(forced_to_margin(block, item));
         shapes.dedup();
         shapes
-    }
-
-    /// What makes the text around the item read as before it was put there, if only that has happened since.
-    fn put_back(&self, item: &Item<'_>, stood: &Stood) -> Option<Edit> {
-        let (gap, around) = (stood.gap.as_ref()?, self.around_item(item));
-        let with = gap.with(self.block(item));
-        (self.text[around.clone()] == with)
-            .then(|| difference(&with, &gap.without, around.start))
-            .flatten()
     }
 
     /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last. What moves is told
@@ -538,19 +550,6 @@ impl<'t> Document<'t> {
         self.front().is_kanban && line().chars().all(|c| "*-_ \t".contains(c))
     }
 
-    /// Nothing but a blank line is left between the item's neighbours by the edit, and what follows them begins at the margin.
-    fn leaves_blank_line(&self, item: &Item<'_>, edit: &Edit) -> bool {
-        let around = self.around_item(item);
-        let left = apply_within(
-            &self.text[around.clone()],
-            around.start,
-            slice::from_ref(edit),
-        );
-        left.trim().is_empty()
-            && left.matches('\n').count() > 1
-            && is_at_margin(self.text, around.end)
-    }
-
     /// The block at the spot can't be read but as an item, and nothing behind it but as before.
     fn is_plain_spot(&self, spot: &Spot, block: &str) -> bool {
         let is_dash = |text: &str| text.starts_with(['-', '*', '+']);
@@ -724,8 +723,6 @@ struct Destination {
     place: LanePlace,
     /// The next one is for where all would read otherwise at the one before.
     spots: Vec<Spot>,
-    /// Where it stood, if nothing there has changed since: where its gap begins.
-    exact: Option<(usize, Gap)>,
 }
 
 /// Where a block goes.
@@ -762,24 +759,12 @@ impl Fill {
 
 const SEPARATOR: &str = "<!-- -->";
 
-/// The edit that fills the gap, which begins at `at`, with the block, indented as the one before; as [`Document::insertion`].
-fn filled(gap: &Gap, at: usize, block: &str) -> Option<(Edit, Range<usize>)> {
-    let indent = if block.starts_with([' ', '\t']) {
-        ""
-    } else {
-        gap.indent.as_str()
-    };
-    let indented = |line: &str| {
-        if line.trim().is_empty() {
-            line.to_owned()
-        } else {
-            format!("{indent}{line}")
-        }
-    };
-    let block: String = block.split_inclusive('\n').map(indented).collect();
-    let start = at + gap.before.len();
-    let end = start + block.trim_end_matches(['\n', '\r']).len();
-    Some((difference(&gap.without, &gap.with(&block), at)?, start..end))
+/// The block as it stands at the margin, whatever list it was in.
+fn alone(block: &str) -> String {
+    let indent = &block[..block.len() - block.trim_start_matches([' ', '\t']).len()];
+    let columns = markup::columns(indent);
+    let lines = block.split_inclusive('\n');
+    lines.map(|line| markup::dedent(line, columns)).collect()
 }
 
 /// The block with its bullet in the first column.
@@ -923,13 +908,13 @@ mod tests {
                 "- [ ] a\n",
                 "a",
                 Cancelled,
-                "- [x] ~~a~~\n  (status: cancelled)\n",
+                "- [x] ~~a~~ (status: cancelled)\n",
             ),
             (
-                "- [x] ~~a~~\n  (status: cancelled)\n",
+                "- [x] T-1: ~~a~~\n  (status: cancelled)\n",
                 "a",
                 Pending,
-                "- [ ] a\n",
+                "- [ ] T-1: a\n",
             ),
             (
                 "- [x] ~~a~~ (status: cancelled)\n",
@@ -947,7 +932,7 @@ mod tests {
                 "- [ ] a~b\n",
                 "a~b",
                 Cancelled,
-                "- [x] ~~a~b~~\n  (status: cancelled)\n",
+                "- [x] ~~a~b~~ (status: cancelled)\n",
             ),
             (
                 "- [ ] a~~b\n",

@@ -670,7 +670,7 @@ fn is_due(item: &Item<'_>, now: Timestamp) -> Result<(), Lack> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::parse;
+    use crate::with_states::with_states;
 
     #[test]
     fn what_waits_or_is_in_review_says_what_it_lacks() {
@@ -711,8 +711,7 @@ mod tests {
                 Err(Lack::Answer("red?".into())),
             ),
         ] {
-            let text = format!("- [ ] T-1: a ({keys})\n");
-            let (document, _) = parse(&text);
+            let document = with_states(&format!("- [ ] T-1: a ({keys})\n"));
             let children = &mut |_: &TaskId| vec![child.clone()];
             let mut others = Others {
                 status_of: &mut |_| None,

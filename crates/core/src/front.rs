@@ -61,6 +61,8 @@ pub struct Front {
     pub watch: Option<WatchSetting>,
     /// What it is to come to, for a planner.
     pub goal: Option<String>,
+    /// Its cards move between its lanes at each transition. A board of Obsidian's Kanban is so unless it says otherwise.
+    pub live: bool,
     /// Headings in words of its owner's own, and the lanes that they are.
     #[serde(skip)]
     pub lanes: Vec<(String, LaneKind)>,
@@ -79,7 +81,7 @@ pub struct Front {
 /// The priority of a queue, or of an item, that names none.
 pub const DEFAULT_PRIORITY: u8 = 2;
 
-const KEYS: [(&str, Shape); 15] = [
+const KEYS: [(&str, Shape); 16] = [
     ("id", Shape::Text),
     ("name", Shape::Text),
     ("type", Shape::Text),
@@ -94,6 +96,7 @@ const KEYS: [(&str, Shape); 15] = [
     ("result", Shape::Expected),
     ("watch", Shape::Watch),
     ("goal", Shape::Text),
+    ("live", Shape::Flag),
     (LANES, Shape::Lanes),
 ];
 
@@ -234,6 +237,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     let mut front = Front {
         board_key,
         is_kanban,
+        live: is_kanban,
         ..Front::default()
     };
     let map = match read {
@@ -385,7 +389,7 @@ impl Front {
         if *self == *PLAIN {
             return String::new();
         }
-        let (id, name, kind, priority, empty_behavior, max_wait, lanes) = Default::default();
+        let (id, name, kind, priority, empty_behavior, max_wait, live, lanes) = Default::default();
         let (is_broken, board_key, is_kanban) = Default::default();
         let said = Front {
             id,
@@ -394,6 +398,7 @@ impl Front {
             priority,
             empty_behavior,
             max_wait,
+            live,
             lanes,
             is_broken,
             board_key,
@@ -415,6 +420,7 @@ impl Front {
     fn set(&mut self, name: &str, value: Option<Field<'_>>) -> bool {
         match (name, value) {
             ("priority", Some(Field::Number(number))) => self.priority = u8::try_from(number).ok(),
+            ("live", Some(Field::Flag(live))) => self.live = live,
             ("max_attempts", Some(Field::Number(number))) => self.max_attempts = Some(number),
             ("max_wait", Some(Field::Period(period))) => self.max_wait = Some(period),
             ("approve", Some(Field::Moments(moments))) => self.approve = moments,
@@ -498,6 +504,7 @@ mod tests {
                 is_broken: false,
                 board_key: Some("empty_behavior".into()),
                 is_kanban: true,
+                live: true,
                 lanes: vec![("Сделано".into(), LaneKind::Completed)],
             }
         );

@@ -143,38 +143,14 @@ impl Key {
             || matches!(self, Key::Status | Key::NotBefore)
     }
 
-    /// Nobody means it who types an item, and it can have words, or a number, that somebody means otherwise.
-    pub fn may_be_words(self) -> bool {
-        !self.may_be_typed() && !matches!(self.shape(), Shape::Flag | Shape::Mode)
-    }
-
     /// Tavern remembers it apart from the item's text ([`super::states`]).
     pub fn is_apart(self) -> bool {
-        use Key::{Allowed, Answers, Approvals, Attempt, Author, Mode, Retried, Returns, Rounds};
-        matches!(
-            self,
-            Allowed | Answers | Approvals | Attempt | Author | Mode | Retried | Returns | Rounds
-        )
+        self.owner() == Owner::State
     }
 
-    /// A claim writes it anew, or takes it away: what it said is lost.
-    pub fn is_replaced(self) -> bool {
-        use Key::{
-            Agent, Answer, Answers, Approvals, Author, Commit, Completed, Question, Reason, Started,
-        };
-        matches!(
-            self,
-            Agent
-                | Answer
-                | Answers
-                | Approvals
-                | Author
-                | Commit
-                | Completed
-                | Question
-                | Reason
-                | Started
-        )
+    /// The key of this name, where a text may have it.
+    pub fn of_text(name: &str) -> Option<Key> {
+        Key::named(name).filter(|key| key.may_be_typed() || *key == Key::Answer)
     }
 
     /// Without it an item would be worked on too early, or too often, or its work be merged unseen.
@@ -198,11 +174,7 @@ impl Key {
         if is_of_others(name) {
             return Some(Key::After);
         }
-        slipped(
-            name.trim_matches(QUOTES),
-            Key::ALL.iter().map(|key| key.as_str()),
-        )
-        .and_then(Key::named)
+        slipped(name.trim_matches(QUOTES), Key::names_of_text()).and_then(Key::named)
     }
 
     /// The known key that `name` says, be it mistyped.
@@ -219,7 +191,13 @@ impl Key {
     /// `name` is a known key, mistyped: what it says was meant to count.
     pub fn is_mistyped(name: &str) -> bool {
         let name = name.trim_matches(QUOTES);
-        mistyped(name, Key::ALL.iter().map(|key| key.as_str())).is_some() || is_of_others(name)
+        let is_of_state = Key::named(name).is_some_and(Key::is_apart);
+        !is_of_state && mistyped(name, Key::names_of_text()).is_some() || is_of_others(name)
+    }
+
+    fn names_of_text() -> impl Iterator<Item = &'static str> {
+        let names = Key::ALL.iter().map(|key| key.as_str());
+        names.filter(|name| Key::of_text(name).is_some())
     }
 
     /// `name` is a word of others for `after` that stands in prose, too, such as `Blocked by` or `requires`.

@@ -246,8 +246,6 @@ pub struct Said {
     pub ticked: bool,
     /// The `status:` key.
     pub status: Option<Status>,
-    /// There is a `completed:` key.
-    pub completed: bool,
 }
 
 /// An item's status. The box wins over the lane and the lane over the key, but a key speaks wherever the lane has
@@ -274,13 +272,6 @@ pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
         LanePlace::Lane(LaneKind::Archive) => said.status.unwrap_or(Status::Completed),
         LanePlace::Lane(LaneKind::Completed) => match (unplaced, said) {
             (Some(status), _) => status,
-            // It was completed once, so a person has unticked it.
-            (
-                None,
-                Said {
-                    completed: true, ..
-                },
-            ) => Status::Pending,
             // It was not, so a person has moved it here.
             (
                 None,
@@ -313,7 +304,6 @@ pub fn needs_key(status: Status, place: LanePlace, lanes: LaneSet) -> bool {
         Said {
             ticked: is_ticked(status),
             status: None,
-            completed: false,
         },
         lanes,
     ) != status
@@ -384,17 +374,10 @@ mod tests {
         let open = |status| Said {
             ticked: false,
             status,
-            completed: false,
         };
         let done = |status| Said {
             ticked: true,
             status,
-            completed: false,
-        };
-        let was_done = |status| Said {
-            ticked: false,
-            status,
-            completed: true,
         };
         let rows = [
             // Without lanes the box and the key speak.
@@ -481,21 +464,9 @@ mod tests {
             (LanePlace::Lane(L::Completed), open(None), all, S::Completed),
             (
                 LanePlace::Lane(L::Completed),
-                was_done(None),
-                all,
-                S::Pending,
-            ),
-            (
-                LanePlace::Lane(L::Completed),
                 open(Some(S::Cancelled)),
                 all,
                 S::Cancelled,
-            ),
-            (
-                LanePlace::Lane(L::Completed),
-                was_done(Some(S::Cancelled)),
-                all,
-                S::Pending,
             ),
             (
                 LanePlace::Lane(L::Completed),
@@ -532,12 +503,6 @@ mod tests {
             (LanePlace::Nested(None), done(None), all, S::Completed),
             // What was put away has ended, unless its own line says otherwise.
             (LanePlace::Lane(L::Archive), open(None), all, S::Completed),
-            (
-                LanePlace::Lane(L::Archive),
-                was_done(None),
-                none,
-                S::Completed,
-            ),
             (
                 LanePlace::Lane(L::Archive),
                 open(Some(S::Pending)),
@@ -591,18 +556,15 @@ mod tests {
                         _ => place,
                     };
                     let key = needs_key(wanted, place, lanes).then_some(wanted);
-                    for completed in [false, true] {
-                        let said = Said {
-                            ticked: is_ticked(wanted),
-                            status: key,
-                            completed,
-                        };
-                        assert_eq!(
-                            status(place, said, lanes),
-                            wanted,
-                            "{place:?} {said:?} {lanes:?}"
-                        );
-                    }
+                    let said = Said {
+                        ticked: is_ticked(wanted),
+                        status: key,
+                    };
+                    assert_eq!(
+                        status(place, said, lanes),
+                        wanted,
+                        "{place:?} {said:?} {lanes:?}"
+                    );
                 }
             }
         }

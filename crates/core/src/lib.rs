@@ -63,3 +63,5 @@ pub mod wake;
 mod corpus;
 #[cfg(test)]
 mod lossless;
+#[cfg(test)]
+mod with_states;

@@ -4,16 +4,15 @@
 //! form that parses, and is reported. An item is what is compared, not its place: a side that moves it and one that
 //! retitles it are both heard. Knows nothing of git, files or leases.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::document::{Document, Item, parse};
 use crate::markup;
 use crate::patch::said;
-use crate::task::{State, Status, TaskId};
+use crate::task::{Status, TaskId};
 
 use conflict::Bound;
-use fields::{Taken, bodies, line_and_block};
+use fields::{bodies, line_and_block};
 use lines::by_lines;
 use narrow::{Part, narrowed, take_items, without_beginnings};
 use one::{One, Region, Side, directly_in};
@@ -529,31 +528,20 @@ impl<'m, 't> Merging<'m, 't> {
         }
     }
 
-    /// Whose state is taken, whole, where the sides' states differ. `winner` is the side whose status is taken.
-    fn state(
+    /// The ID by which an item goes that both sides changed.
+    fn id(
         &self,
         base: Option<One<'m, 't>>,
         mine: One<'m, 't>,
         other: One<'m, 't>,
-        winner: Option<Side>,
-    ) -> Option<Taken> {
-        let state = |one: One<'m, 't>| one.document.task_of(one.item).state.without_answer();
-        let (old, ours, theirs) = (base.map(state), state(mine), state(other));
-        let side = match winner {
-            Some(side) => side,
-            None if ours == theirs => return None,
-            None if self.is_held(mine) || old.as_ref() == Some(&theirs) => Side::Ours,
-            None if old.as_ref() == Some(&ours) => Side::Theirs,
-            None if outweighs(&theirs, &ours) => Side::Theirs,
-            None => Side::Ours,
-        };
-        let (taken, left) = if side == Side::Ours {
-            (ours, theirs)
-        } else {
-            (theirs, ours)
-        };
-        let approvals = taken.with_approvals_of(&left, old.as_ref());
-        Some(Taken { side, approvals })
+    ) -> Option<&'m TaskId> {
+        match (&mine.item.id, &other.item.id) {
+            (None, theirs) => theirs.as_ref(),
+            (ours, None) if base.is_some_and(|base| base.item.id == *ours) => None,
+            // Where each side has given it one it is the same one, whichever side merges.
+            (Some(ours), Some(theirs)) if !self.is_held(mine) => Some(ours.min(theirs)),
+            (ours, _) => ours.as_ref(),
+        }
     }
 
     /// The text of an item that both sides changed: its first line, its keys, and what stands beneath it.
@@ -566,9 +554,8 @@ impl<'m, 't> Merging<'m, 't> {
     ) -> String {
         let conflicts_before = self.conflicts.len();
         let mut marks = Vec::new();
-        let state = self.state(base, mine, other, winner);
-        let (mut text, block) =
-            line_and_block(base, mine, other, winner, state.as_ref(), &mut marks);
+        let id = self.id(base, mine, other);
+        let (mut text, block) = line_and_block(base, mine, other, winner, id, &mut marks);
         let content_column = mine.item.content_column;
         let pieces = self.region(&bodies(base, mine, other), Some(content_column));
         let newline = markup::newline(mine.document.text());
@@ -620,27 +607,4 @@ fn rank(status: Status) -> u8 {
         Status::Cancelled => 8,
         Status::Completed => 9,
     }
-}
-
-/// Of two states that two clones gave an item this one counts, whichever side merges: it is further on its way, has more behind it,
-/// or came first.
-pub fn outweighs(state: &State, other: &State) -> bool {
-    let weight = |state: &State| {
-        let progress = (
-            state.attempt,
-            state.rounds,
-            state.returns,
-            state.commit().is_some(),
-        );
-        let since = state.since();
-        // Two of the same second are told apart by their words.
-        (
-            rank(state.status()),
-            progress,
-            since.is_some(),
-            Reverse(since),
-            Reverse(format!("{state:?}")),
-        )
-    };
-    weight(state) > weight(other)
 }

@@ -176,10 +176,10 @@ mod tests {
             ("a (role: y))", None),
             ("[x](role: y)", None),
             ("a (foo: b, role: y)", Some("(foo: b, role: y)")),
-            ("a (reason: see (this))", Some("(reason: see (this))")),
-            ("a (reason: \"a) b\")", Some("(reason: \"a) b\")")),
-            ("a (reason: 'it''s (not')", Some("(reason: 'it''s (not')")),
-            ("don't (reason: don't)", Some("(reason: don't)")),
+            ("a (model: see (this))", Some("(model: see (this))")),
+            ("a (model: \"a) b\")", Some("(model: \"a) b\")")),
+            ("a (model: 'it''s (not')", Some("(model: 'it''s (not')")),
+            ("don't (model: don't)", Some("(model: don't)")),
             ("a (b (role: c)", Some("(role: c)")),
             ("a (role: b\" (c)", None),
             ("a (role: ä)", None),
@@ -250,12 +250,12 @@ mod tests {
             "a (status: draft)",
             "a (not_before: 2026-11-22)",
             "a (approve: x)",
-            // An ID was taken away.
-            "a (agent: Sam, started: 2026-11-22T10:00:00Z, mode: plan)",
-            "a (priority: 1, completed: 2026-11-22T10:00:00Z, commit: abc1234)",
         ];
         for line in title {
             assert_eq!(find_parenthesis(line, Owner::Person), Ok(None), "{line}");
+            // Behind an ID the answer alone is a key.
+            let by_state = find_parenthesis(line, Owner::State);
+            assert_eq!(by_state == Ok(None), !line.contains("answer"), "{line}");
         }
         for line in keys {
             assert!(
@@ -278,14 +278,14 @@ mod tests {
 
     #[test]
     fn a_title_that_ends_as_keys_do_stays_title() {
-        let (line, title) = ("Login fails (reason: token expired)", 35);
-        let taken = set_in_line(line, title, "agent", Some("Sam"));
-        assert_eq!(taken, format!("{line} (agent: Sam)"));
-        let told = set_in_line(&taken, title, "reason", Some("given back"));
-        assert_eq!(told, format!("{line} (agent: Sam, reason: given back)"));
-        let back = set_in_line(&told, title, "agent", None);
+        let (line, title) = ("Login fails (answer: token expired)", 35);
+        let begun = set_in_line(line, title, "role", Some("coder"));
+        assert_eq!(begun, format!("{line} (role: coder)"));
+        let told = set_in_line(&begun, title, "answer", Some("blue"));
+        assert_eq!(told, format!("{line} (role: coder, answer: blue)"));
+        let back = set_in_line(&told, title, "role", None);
         assert_eq!(
-            set_in_line(&back, title, "reason", None),
+            set_in_line(&back, title, "answer", None),
             format!("{line} (status: null)")
         );
     }
@@ -350,14 +350,14 @@ mod tests {
             ),
             ("done_when: \"a\\0\"", None),
             ("done_when: [a, \"b\\u0000\"]", None),
-            ("commit: 0012e34", Some(text("0012e34"))),
-            ("reason: see #12, and more", Some(text("see #12, and more"))),
-            ("reason: \"tab\\there \\u00e4\"", Some(text("tab\there ä"))),
-            ("reason: 'it''s'", Some(text("it's"))),
-            ("reason: \"broken\" text", None),
-            ("reason: \"bad \\q escape\"", None),
-            ("attempt: 3", Some(Field::Number(3))),
-            ("attempt: 3.5", None),
+            ("model: 0012e34", Some(text("0012e34"))),
+            ("model: see #12, and more", Some(text("see #12, and more"))),
+            ("model: \"tab\\there \\u00e4\"", Some(text("tab\there ä"))),
+            ("model: 'it''s'", Some(text("it's"))),
+            ("model: \"broken\" text", None),
+            ("model: \"bad \\q escape\"", None),
+            ("max_attempts: 3", Some(Field::Number(3))),
+            ("max_attempts: 3.5", None),
             ("worktree: false", Some(Field::Flag(false))),
             ("worktree: maybe", None),
             ("result: answer", Some(Field::Expected(Expected::Answer))),
@@ -392,8 +392,8 @@ mod tests {
             ("budget: {usd: nan}", None),
             ("budget: {dollars: 1}", None),
             ("budget: 1", None),
-            ("question: {any: [thing]}", None),
-            ("question: red or blue?", Some(text("red or blue?"))),
+            ("answer: {any: [thing]}", None),
+            ("answer: red or blue?", Some(text("red or blue?"))),
             ("approve: start", Some(Field::Moments(vec![Consent::Start]))),
             (
                 "approve: [start, merge]",
@@ -407,8 +407,6 @@ mod tests {
             ),
             ("lane: draft", Some(Field::Status(Status::Draft))),
             ("lane: completed", None),
-            ("mode: break_up", Some(Field::Mode(Mode::BreakUp))),
-            ("mode: idle", None),
             (
                 "watch: false",
                 Some(Field::Watch(WatchSetting::Flag(false))),
@@ -436,6 +434,18 @@ mod tests {
             assert_eq!(
                 read_line(&format!("role: {empty}")),
                 [("role".to_owned(), Meaning::Absent(Key::Role))]
+            );
+        }
+        for (mode, expected) in [
+            ("break_up", Some(Field::Mode(Mode::BreakUp))),
+            ("idle", None),
+        ] {
+            assert_eq!(read_field(Shape::Mode, &mode.into()), expected, "{mode}");
+            // What is remembered apart is no key of a text.
+            let name = Key::Mode.as_str().to_owned();
+            assert_eq!(
+                read_line(&format!("{name}: {mode}")),
+                [(name, Meaning::Unknown)]
             );
         }
     }
@@ -513,27 +523,27 @@ mod tests {
             // What would be read as more of the last value stands before it.
             (
                 "a (done_when: grep -q '{' f)",
-                "agent",
+                "role",
                 Some("x"),
-                "a (agent: x, done_when: grep -q '{' f)",
+                "a (role: x, done_when: grep -q '{' f)",
             ),
             (
-                "a ( role: y, reason: see [x)",
+                "a ( role: y, model: see [x)",
                 "status",
                 Some("dead"),
-                "a (status: dead, role: y, reason: see [x)",
+                "a (status: dead, role: y, model: see [x)",
             ),
             (
-                "a (reason: \"see)",
-                "agent",
+                "a (model: \"see)",
+                "answer",
                 Some("\"x, y\""),
-                "a (agent: \"x, y\", reason: \"see)",
+                "a (answer: \"x, y\", model: \"see)",
             ),
             (
                 "a (\"b",
-                "reason",
+                "answer",
                 Some("\"c, d\""),
-                "a (\"b (reason: \"c, d\")",
+                "a (\"b (answer: \"c, d\")",
             ),
             // What would read as something else is kept as null.
             (
@@ -605,14 +615,14 @@ mod tests {
             );
         }
         assert_eq!(set_in_block(block, "tags", Some("[x]")), None);
-        let odd = "reason: |\n  a\n  b\nrole:\n";
+        let odd = "model: |\n  a\n  b\nrole:\n";
         assert_eq!(
-            set_in_block(odd, "reason", Some("c")).as_deref(),
-            Some("reason: c\nrole:\n")
+            set_in_block(odd, "model", Some("c")).as_deref(),
+            Some("model: c\nrole:\n")
         );
         assert_eq!(
             set_in_block(odd, "role", Some("c")).as_deref(),
-            Some("reason: |\n  a\n  b\nrole: c\n")
+            Some("model: |\n  a\n  b\nrole: c\n")
         );
         assert_eq!(
             set_in_block("role: # why\n", "role", Some("c")).as_deref(),

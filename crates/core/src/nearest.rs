@@ -30,6 +30,8 @@ struct Line {
     /// By its lane, and the ID of its item.
     place: u64,
     words: Vec<String>,
+    /// It begins an item with an ID.
+    is_named: bool,
     /// It begins an item without an ID, whose box is counted by its first word.
     is_nameless: bool,
     /// How often it is more in the saved text.
@@ -67,7 +69,8 @@ impl Nearness {
         let mut alike = 0;
         for line in saved {
             if let Some(at) = others.iter().position(|other| line.is_like(other)) {
-                alike += 1 + line.boxes_apart(others.swap_remove(at));
+                let other = others.swap_remove(at);
+                alike += 1 + line.boxes_apart(other) + line.replaced(other);
             }
         }
         self.apart.saturating_sub(alike)
@@ -103,7 +106,7 @@ impl Nearness {
             }
             let line = line.trim();
             let mut place = (lane, "", false);
-            let mut is_nameless = false;
+            let (mut is_named, mut is_nameless) = (false, false);
             let words = match item(line) {
                 Some(ItemLine {
                     mark,
@@ -111,7 +114,7 @@ impl Nearness {
                     title,
                     keys,
                 }) => {
-                    is_nameless = id.is_empty();
+                    (is_named, is_nameless) = (!id.is_empty(), id.is_empty());
                     place = (lane, id, true);
                     // Its title may be typed on.
                     let name = words_of(title).next().filter(|_| is_nameless);
@@ -142,6 +145,7 @@ impl Nearness {
                 let found = Line {
                     place,
                     words,
+                    is_named,
                     is_nameless,
                     more,
                 };
@@ -163,8 +167,25 @@ impl Nearness {
 
 impl Line {
     fn is_like(&self, other: &Line) -> bool {
-        self.place == other.place
-            && likeness(&self.words.join(" "), &other.words.join(" ")) >= ALIKE
+        let are_alike = || likeness(&self.words.join(" "), &other.words.join(" ")) >= ALIKE;
+        self.place == other.place && (self.is_named || are_alike())
+    }
+
+    /// How many words of an item with an ID are others than they were: each is one word, and not two.
+    fn replaced(&self, other: &Line) -> u64 {
+        if !self.is_named {
+            return 0;
+        }
+        let mut left: Vec<&String> = other.words.iter().collect();
+        let is_new = |word: &&String| match left.iter().position(|other| other == word) {
+            Some(at) => {
+                left.swap_remove(at);
+                false
+            }
+            None => true,
+        };
+        let new = self.words.iter().filter(is_new).count();
+        new.min(left.len()) as u64
     }
 
     /// What the boxes of the two count for, as if they were two items'.
@@ -264,6 +285,11 @@ mod tests {
             ("- [ ] Wri\n", "- [ ] Write doc\n", true),
             ("- [ ] Wrte docs\n", "- [ ] Write docs\n", true),
             ("- [ ] Mine\n", "- [ ] Mine, and so on\n", true),
+            (
+                "- [ ] T-6: Typed 7 a7 b7 c7\n",
+                "- [ ] T-6: Typed 8 a8 b8 c8\n",
+                true,
+            ),
             (
                 "- [ ] Other thing\n",
                 "- [ ] Please do the other thing\n",

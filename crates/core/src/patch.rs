@@ -9,7 +9,6 @@ use crate::lane::{self, LanePlace, LaneSet, Said};
 use crate::markup::{self, STRIKE};
 use crate::metadata::{self, Fields, Key, Owner};
 use crate::state::State;
-use crate::stood::Way;
 use crate::task::{Status, TaskId};
 use crate::text::{Edit, apply, difference};
 
@@ -21,8 +20,6 @@ pub struct Patch {
     pub status: Option<Status>,
     /// Keys to set, or with `None` to remove. Not for `status`.
     pub set: Vec<(Key, Option<Value>)>,
-    /// Where it goes if the status moves it to another lane.
-    pub way: Way,
 }
 
 impl From<&State> for Patch {
@@ -117,7 +114,10 @@ pub(super) fn in_place(
     if metadata::parenthesis_behind(&line, title).is_none() {
         line = match has_words_below {
             true => metadata::set_in_line(&line, title, Key::Status.as_str(), Some("null")),
-            false if patch.id.is_some() && item.id.is_none() => metadata::closed(&line, title),
+            // The title may end with what reads as keys, now that it has no others behind it.
+            false if has_id && (item.id.is_none() || item.metadata.is_some()) => {
+                metadata::closed(&line, title)
+            }
             false => line,
         };
     }
@@ -150,22 +150,8 @@ pub(super) fn in_place(
         false => metadata::legible(&line, title),
     };
     let mut line_span = line_span;
-    // Where nothing else tells what is cancelled from what is done, its key stays in sight.
-    let is_told = |status: Status| status != Status::Cancelled || line[title..].starts_with(STRIKE);
-    let goes_below = match status {
-        Some((status, _)) if lane::is_ticked(status) => {
-            line != as_it_stands && is_told(status) && is_longer_than_title(&line, title)
-        }
-        _ => false,
-    };
-    if goes_below || has_words_below {
-        if let Some(below) = set_below(document, item, &line, line_span.end, title) {
-            (line_span.end, line) = below;
-        }
-    } else if status
-        .is_some_and(|(status, _)| lane::is_ticked(item.status) && !lane::is_ticked(status))
-    {
-        line = set_beside(&line, title).unwrap_or(line);
+    if has_words_below && let Some(below) = set_below(document, item, &line, line_span.end, title) {
+        (line_span.end, line) = below;
     }
     edits.extend(difference(&text[line_span.clone()], &line, line_span.start));
     edits.extend(block_span.and_then(|span| difference(old_block, &block, span.start)));
@@ -180,13 +166,6 @@ fn may_be_struck(line: &str, title: Range<usize>, below: &str) -> bool {
             &format!("{}{below}", &line[title.end..]),
         )
         && metadata::line_has(line, title.end, Key::Status.as_str())
-}
-
-/// What has ended is read for what it was.
-fn is_longer_than_title(line: &str, title: usize) -> bool {
-    metadata::parenthesis_behind(line, title).is_some_and(|span| {
-        line[span.clone()].chars().count() > line[..span.start].trim().chars().count()
-    })
 }
 
 /// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own. With where what it replaces ends;
@@ -250,15 +229,6 @@ fn indent_below(document: &Document<'_>, item: &Item<'_>, end: usize) -> String 
         .map_or(usual, str::to_owned)
 }
 
-/// Back behind its title.
-fn set_beside(line: &str, title: usize) -> Option<String> {
-    let span = metadata::parenthesis_behind(line, title)?;
-    let between = &line[title..span.start];
-    let tail = metadata::title_line(between);
-    (tail.len() < between.trim_end_matches([' ', '\t']).len())
-        .then(|| format!("{} {}{tail}", &line[..title], &line[span]))
-}
-
 /// A rendered block whose box and `status:` key say the status, at that place of a document with those lanes.
 pub(super) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> String {
     let (document, _) = parse(block);
@@ -287,7 +257,6 @@ pub(super) fn is_said(block: &str, status: Status, place: LanePlace, lanes: Lane
         let said = Said {
             ticked: item.checked,
             status: key,
-            completed: has(Key::Completed),
         };
         key.is_none_or(|key| key == status) && lane::status(place, said, lanes) == status
     })
@@ -322,9 +291,14 @@ mod tests {
             ),
             ("- [ ] T-1: a\n", id("T-9"), "- [ ] T-9: a\n"),
             (
+                "- [ ] a (answer: bob)\n",
+                id("T-9"),
+                "- [ ] T-9: a (answer: bob) (status: null)\n",
+            ),
+            (
                 "- [ ] a (agent: bob)\n",
                 id("T-9"),
-                "- [ ] T-9: a (agent: bob) (status: null)\n",
+                "- [ ] T-9: a (agent: bob)\n",
             ),
             ("- [ ] T-1:\n", id("T-9"), "- [ ] T-9:\n"),
             (
@@ -365,62 +339,63 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_the_title_of_an_ended_item_stands_below_it() {
-        let done = |text: &str| {
+    fn keys_below_the_title_change_where_they_stand() {
+        let change = |text: &str, status, model: Option<&str>| {
             let (document, _) = parse(text);
-            let set = vec![(Key::Commit, Some("b8992cc".into()))];
             let patch = Patch {
-                status: Some(Status::Completed),
-                set,
+                status: Some(status),
+                set: vec![(Key::Model, model.map(Value::from))],
                 ..Patch::default()
             };
             apply(text, &document.change(&document.items()[0], &patch))
         };
         for (text, expected) in [
             (
-                "- [ ] T-1: Bump it",
-                "- [x] T-1: Bump it\n  (commit: b8992cc)",
+                "- [ ] T-1: Bump it\n  (model: opus)\n",
+                "- [x] T-1: Bump it\n  (model: x)\n",
             ),
             (
-                "- [ ] T-1: Bump the versions\n",
-                "- [x] T-1: Bump the versions (commit: b8992cc)\n",
+                "1. [ ] T-1: a  \r\n   (model: opus)\r\n\r\n   text\r\n",
+                "1. [x] T-1: a  \r\n   (model: x)\r\n\r\n   text\r\n",
             ),
             (
-                "1. [ ] T-1: a  \r\n\r\n   text\r\n",
-                "1. [x] T-1: a  \r\n   (commit: b8992cc)\r\n\r\n   text\r\n",
+                "- [ ] T-1: a ^k3j\n  (model: opus)\n- [ ] b\n",
+                "- [x] T-1: a ^k3j\n  (model: x)\n- [ ] b\n",
             ),
             (
-                "- [ ] T-1: a ^k3j\n- [ ] b\n",
-                "- [x] T-1: a ^k3j\n  (commit: b8992cc)\n- [ ] b\n",
+                "- [ ] T-1: a\n  (role: x)\n  text\n",
+                "- [x] T-1: a\n  (role: x, model: x)\n  text\n",
             ),
             (
-                "- [ ] T-1: a (role: x)\n  text\n",
-                "- [x] T-1: a\n  (role: x, commit: b8992cc)\n  text\n",
-            ),
-            (
-                "- [ ] T-1: a\n(commit: 1234567)\n",
-                "- [x] T-1: a\n(commit: b8992cc)\n",
+                "- [ ] T-1: a\n(model: opus)\n",
+                "- [x] T-1: a\n(model: x)\n",
             ),
         ] {
-            assert_eq!(done(text), expected, "{text:?}");
+            assert_eq!(
+                change(text, Status::Completed, Some("x")),
+                expected,
+                "{text:?}"
+            );
             let (document, _) = parse(expected);
             let item = &document.items()[0];
             assert_eq!(
-                document.task_of(item).state.commit(),
-                Some("b8992cc"),
+                document.task_of(item).model.as_deref(),
+                Some("x"),
                 "{expected:?}"
             );
             assert!(!document.title(item).contains(['(', '^']), "{expected:?}");
             assert!(
-                !document.description(item).contains("commit"),
+                !document.description(item).contains("model"),
                 "{expected:?}"
             );
-            let back = apply(
-                expected,
-                &document.change(item, &Patch::from(&State::default())),
+            let back = change(expected, Status::Pending, None);
+            let (document, _) = parse(&back);
+            assert_eq!(
+                document.task_of(&document.items()[0]).model,
+                None,
+                "{back:?}"
             );
-            let was = text.replace("\n(commit: 1234567)", "");
-            assert_eq!(back, was, "{expected:?}");
+            assert!(!back.contains("()") && !back.contains("null"), "{back:?}");
         }
         for text in [
             "- [ ] T-1: a\n  (see: below)\n",

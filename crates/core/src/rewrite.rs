@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::document::{Document, Item, parse};
 use crate::markup;
-use crate::stood::Way;
+use crate::stood::Stood;
 use crate::task::Status;
 use crate::text::{Edit, apply};
 
@@ -59,27 +59,27 @@ pub fn set_item(
     item: Option<&Item<'_>>,
     was: Option<(&str, Option<Status>)>,
 ) -> Vec<Edit> {
-    set_item_by(document, item, was, &Way::default())
+    set_item_by(document, item, was, None)
 }
 
-/// As [`set_item`], by the way that is known of it.
+/// As [`set_item`]; it goes to where it once `stood`.
 pub fn set_item_by(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
     was: Option<(&str, Option<Status>)>,
-    way: &Way,
+    stood: Option<&Stood>,
 ) -> Vec<Edit> {
     match (item, was) {
         (None, None) => Vec::new(),
-        (Some(item), None) => document.taken_out(item, way.from.as_ref()),
+        (Some(item), None) => document.taken_out(item),
         (None, Some((text, status))) => {
             let newline = markup::newline(document.text());
             let block = with_newlines(text, newline) + newline;
-            document.put_in(status.unwrap_or(Status::Pending), &block, way.to.as_ref())
+            document.put_in(status.unwrap_or(Status::Pending), &block, stood)
         }
         (Some(item), Some((text, status))) => {
             let text = with_newlines_of(document, document.block(item), text);
-            document.rewritten(item, &text, status, way)
+            document.rewritten(item, &text, status, stood)
         }
     }
 }

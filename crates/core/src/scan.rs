@@ -318,7 +318,7 @@ mod tests {
     /// Beside those of which documents are made that are changed.
     const MORE: &[&str] = &[
         "2 of them",
-        "- [ ] T-6: reopened (completed: 2026-11-22T10:00:00Z)",
+        "- [ ] T-6: reopened (status: null)",
         "**bold** prose",
         "`code` prose",
         "%settings",

@@ -361,11 +361,6 @@ impl State {
             .or(self.completed())
     }
 
-    /// What only its way leaves: who took it when, when it was completed, and the commit.
-    pub fn trace(&self) -> (Option<&Holding>, Option<Timestamp>, Option<&str>) {
-        (self.holder(), self.completed(), self.commit())
-    }
-
     /// It waits for its children, and for nobody's word.
     pub fn is_parked(&self) -> bool {
         self.mode == Mode::Unify && matches!(self.phase, Phase::Waiting { question: None, .. })
@@ -377,64 +372,6 @@ impl State {
             reason: None,
             ..self
         }
-    }
-
-    /// The same without what a person has typed into it.
-    pub fn without_answer(mut self) -> State {
-        if let Phase::Waiting {
-            question: Some(question),
-            ..
-        }
-        | Phase::InProgress {
-            aside:
-                Aside {
-                    question: Some(question),
-                    ..
-                },
-            ..
-        } = &mut self.phase
-        {
-            question.answer = None;
-        }
-        self
-    }
-
-    /// Its approvals with those of `other` too, as they stand in a queue, if both are in review at the same commit; what
-    /// was approved in `base` and is not in one of them any more stays away.
-    pub fn with_approvals_of(&self, other: &State, base: Option<&State>) -> Option<Vec<String>> {
-        let in_review = |state: &State| match &state.phase {
-            Phase::InReview { work, .. } | Phase::Reviewing { work, .. } => Some(work.clone()),
-            _ => None,
-        };
-        let is_same = |one: &Submission, two: &Submission| {
-            let commits = (one.commit.as_deref(), two.commit.as_deref());
-            matches!(commits, (Some(one), Some(two)) if are_same_commit(one, two))
-                && one.author == two.author
-        };
-        let (mine, others) = (in_review(self)?, in_review(other)?);
-        if !is_same(&mine, &others) {
-            return None;
-        }
-        let old = base
-            .and_then(in_review)
-            .filter(|old| is_same(old, &mine))
-            .unwrap_or_default();
-        let stays = mine
-            .approvals
-            .iter()
-            .filter(|one| !old.approvals.contains(one) || others.approvals.contains(one));
-        let comes = others
-            .approvals
-            .iter()
-            .filter(|one| !old.approvals.contains(one) && !mine.approvals.contains(one));
-        let approvals = stays.chain(comes).cloned().collect();
-        Some(
-            Submission {
-                approvals,
-                ..mine.clone()
-            }
-            .written_approvals(),
-        )
     }
 }
 

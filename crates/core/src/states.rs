@@ -10,9 +10,9 @@ use serde_yaml::Value;
 
 use super::id::TaskId;
 use super::key::Key;
-use super::metadata::{Field, Fields, read_field};
+use super::metadata::{Field, Fields, flow, read_field};
 use super::state::State;
-use super::status::Status;
+use super::status::{Status, Timestamp};
 
 /// The remembered keys of all items that have any. Those of completed items, of which there are most, are read when they are asked for.
 #[derive(Clone, Debug, Default)]
@@ -76,13 +76,29 @@ impl States {
             Some(keys) => Cow::Borrowed(keys),
             None => Cow::Owned(self.get_written(id.as_str())?),
         };
-        Some(keys).filter(|keys| !keys.is_empty())
+        Some(keys).filter(|keys| !keys.0.is_empty())
+    }
+
+    /// The remembered keys of an item that is not completed.
+    pub fn get_open(&self, id: &TaskId) -> Option<&StateKeys> {
+        self.open.get(id)
+    }
+
+    /// An item has this status, and is not completed.
+    pub fn has_open(&self, status: Status) -> bool {
+        self.open.values().any(|keys| keys.status() == Some(status))
+    }
+
+    /// No item but completed ones has remembered keys.
+    pub fn has_no_open(&self) -> bool {
+        self.open.is_empty()
     }
 
     fn get_written(&self, id: &str) -> Option<StateKeys> {
         let mut rest = &*self.written;
         while !rest.is_empty() {
-            let middle = rest[..rest.len() / 2].rfind('\n').map_or(0, |end| end + 1);
+            let half = rest.floor_char_boundary(rest.len() / 2);
+            let middle = rest[..half].rfind('\n').map_or(0, |end| end + 1);
             let end = rest[middle..]
                 .find('\n')
                 .map_or(rest.len(), |end| middle + end + 1);
@@ -98,7 +114,7 @@ impl States {
 
     /// Remembers `keys` in the place of those known; none: forgets the item.
     pub fn set(&mut self, id: TaskId, keys: StateKeys) {
-        if keys.is_empty() || keys.is_completed() {
+        if keys.is_empty() || keys.status() == Some(Status::Completed) {
             self.open.remove(&id);
             self.completed.insert(id, keys);
         } else {
@@ -115,17 +131,14 @@ fn id_of(line: &str) -> &str {
 }
 
 impl StateKeys {
-    /// The keys of `state` that are remembered apart from the text, with the status in which they were: the text says what it is since.
+    /// The keys of `state` that are remembered apart from the text: all that differ from those of a new item.
     pub fn of(state: &State) -> StateKeys {
-        let apart = state.keys().into_iter().filter(|(key, _)| key.is_apart());
+        let status = Some(state.status()).filter(|status| *status != Status::Pending);
+        let status = status.map(|status| (Key::Status, Some(status.as_str().into())));
+        let all = state.keys().into_iter().chain(status);
+        let apart = all.filter(|(key, _)| key.is_apart());
         let known = apart.filter_map(|(key, value)| Some((key.as_str().to_owned(), value?)));
-        let mut keys = StateKeys(known.collect());
-        if !keys.0.is_empty() {
-            let status = state.status().as_str();
-            keys.0
-                .insert(Key::Status.as_str().to_owned(), status.into());
-        }
-        keys
+        StateKeys(known.collect())
     }
 
     /// The item is as a new one is, as far as is remembered.
@@ -133,9 +146,46 @@ impl StateKeys {
         self.0.is_empty()
     }
 
-    fn is_completed(&self) -> bool {
-        let status = self.0.get(Key::Status.as_str());
-        status.and_then(Value::as_str) == Some(Status::Completed.as_str())
+    /// `None`: as the text says.
+    pub fn status(&self) -> Option<Status> {
+        self.0.get(Key::Status.as_str())?.as_str()?.parse().ok()
+    }
+
+    /// Not to be taken before this, whatever the text says.
+    pub fn not_before(&self) -> Option<Timestamp> {
+        self.fields().find_map(|(key, field)| match (key, field) {
+            (Key::NotBefore, Field::Time(time)) => Some(time),
+            _ => None,
+        })
+    }
+
+    /// The keys as a mapping of YAML on one line, the status first.
+    pub fn shown(&self, status: Status) -> String {
+        let is_other = |(name, _): &(&String, &Value)| *name != Key::Status.as_str();
+        let mut pairs = vec![format!("{}: {status}", Key::Status.as_str())];
+        let others = self.0.iter().filter(is_other);
+        pairs.extend(others.map(|(name, value)| format!("{name}: {}", flow(value))));
+        format!("{{{}}}", pairs.join(", "))
+    }
+
+    /// What counts of keys that a file shows and no log tells: nobody holds the item, has approved its work, or has allowed it.
+    pub fn without_log(mut self) -> StateKeys {
+        if self.status().is_some_and(Status::is_held) {
+            self.remove(&[Key::Status, Key::Agent, Key::Started]);
+        }
+        self.remove(&[Key::Allowed, Key::Approvals]);
+        self
+    }
+
+    /// The same keys for an item whose text says its status from now on.
+    pub fn without_status(mut self) -> StateKeys {
+        self.remove(&[Key::Status]);
+        self
+    }
+
+    fn remove(&mut self, keys: &[Key]) {
+        self.0
+            .retain(|name, _| !keys.iter().any(|key| key.as_str() == name));
     }
 
     /// The keys with their values, read. Keys of a later version are passed over.
@@ -146,10 +196,13 @@ impl StateKeys {
         })
     }
 
-    /// `fields`, which a text says, with the remembered keys in the place of its own.
-    pub(crate) fn over<'t>(&self, Fields(mut fields): Fields<'t>) -> Fields<'t> {
+    /// `fields`, which a text says, with the remembered keys in the place of its own. Of two times that it waits for the later counts.
+    pub(crate) fn over<'t>(&self, fields: Fields<'t>) -> Fields<'t> {
+        let typed = fields.time(Key::NotBefore).max(self.not_before());
+        let Fields(mut fields) = fields;
         fields.retain(|(key, _)| !key.is_apart());
-        fields.extend(self.fields());
+        fields.extend(self.fields().filter(|(key, _)| *key != Key::NotBefore));
+        fields.extend(typed.map(|time| (Key::NotBefore, Field::Time(time))));
         Fields(fields)
     }
 }

@@ -72,6 +72,9 @@ pub struct Task {
     /// How its runs are watched, as its queue says, then it itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watch: Vec<WatchSetting>,
+    /// Its `answer` key, whether it has asked or not.
+    #[serde(skip)]
+    pub typed_answer: Option<String>,
 }
 
 /// The one that approves who is no role: a person.
@@ -159,6 +162,7 @@ impl Task {
                 .chain(keys.watch(Key::Watch))
                 .cloned()
                 .collect(),
+            typed_answer: keys.text(Key::Answer),
         }
     }
 
@@ -166,8 +170,8 @@ impl Task {
         self.state.status()
     }
 
-    /// All of it that could be run, or told to an agent, as one text. Of its state that is what passes for a person's word, and why it
-    /// died, which planners are told. Not its ID, what else Tavern writes, nor what only puts it in order.
+    /// All of it that could be run, or told to an agent, as one text. Of its state that is an answer, which
+    /// passes for a person's word. Not its ID, what else Tavern writes, nor what only puts it in order.
     pub fn wording(&self) -> String {
         let mut text = serde_json::to_string(&self.words()).expect("it is plain data");
         for (key, words) in self.words_for_a_person() {
@@ -222,6 +226,8 @@ impl Task {
             parent: _,
             queued_for: _,
             max_wait: _,
+            // Beside the words.
+            typed_answer: _,
         } = self;
         Words {
             title,
@@ -246,15 +252,10 @@ impl Task {
     }
 
     fn words_for_a_person(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let reason = self.reason().filter(|_| self.status() == Status::Dead);
-        let allowed = self.state.allowed.then_some("true");
-        let said = [
-            ("answer", self.state.answer()),
-            ("allowed", allowed),
-            ("reason", reason),
-        ];
-        said.into_iter()
-            .filter_map(|(key, words)| Some((key, words?)))
+        let answer = self.typed_answer.as_deref();
+        answer
+            .map(|answer| (Key::Answer.as_str(), answer))
+            .into_iter()
     }
 
     pub fn mode(&self) -> Mode {

@@ -220,7 +220,7 @@ fn about(task: &Task) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::parse;
+    use crate::with_states::with_states;
 
     #[test]
     fn a_state_has_one_id_whatever_is_around_it() {
@@ -231,7 +231,7 @@ mod tests {
             may_be_told: &|_| true,
         };
         let id = |text: &str| {
-            needs("main", &parse(text).0, &[WakeCause::Dead], &known)
+            needs("main", &with_states(text), &[WakeCause::Dead], &known)
                 .remove(0)
                 .id
                 .to_string()

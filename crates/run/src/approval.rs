@@ -73,7 +73,7 @@ fn logged(board: &Board, task: &TaskId) -> Result<Option<LoggedApproval>, Error>
         if entry.seq >= older_than || entry.kind == Kind::Moved {
             return true;
         }
-        let is_change_of_status = entry.change.to().is_some();
+        let is_change_of_status = entry.to().is_some();
         if let Some(undone) = entry.undoes.filter(|_| is_change_of_status) {
             older_than = undone;
             return true;

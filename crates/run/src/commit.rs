@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use super::error::Error;
 use super::site::Site;
-use tavern_core::document::parse;
+use tavern_core::document::{Item, parse};
 use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
 use tavern_git::CommitId;
-use tavern_store::{Committed, Entry, TextChange};
+use tavern_store::{Committed, Entry, TextChange, is_queue};
 
 /// When a commit may be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,8 @@ fn commit(site: &Site, known: &Committed) -> Result<(u64, Option<CommitId>), Err
     let snapshot = site.board.snapshot(known.seq)?;
     let last = snapshot.entries.last().map_or(known.seq, |last| last.seq);
     // The order of items, say, is in no event.
-    let message = message(&snapshot.entries).unwrap_or_else(|| "The queues".to_owned());
+    let titles = titles(&snapshot.files);
+    let message = message(&snapshot.entries, &titles).unwrap_or_else(|| "The queues".to_owned());
     let (dir, root) = (site.board.dir(), site.repository()?.main_worktree());
     let own = snapshot
         .files
@@ -91,13 +92,29 @@ fn commit(site: &Site, known: &Committed) -> Result<(u64, Option<CommitId>), Err
     Ok((last, made))
 }
 
-/// What the events did to the queues, item by item; `None` if they changed no text. What has no ID goes by its queue.
-fn message(entries: &[Entry]) -> Option<String> {
+/// The titles of the items in these files.
+fn titles(files: &[(PathBuf, Vec<u8>)]) -> BTreeMap<TaskId, String> {
+    let texts = files.iter().filter(|(path, _)| is_queue(path));
+    let texts = texts.filter_map(|(_, bytes)| str::from_utf8(bytes).ok());
+    let all = texts.flat_map(|text| {
+        let (document, _) = parse(text);
+        let title = |item: &Item<'_>| Some((item.id.clone()?, document.title(item).to_owned()));
+        document
+            .items()
+            .iter()
+            .filter_map(title)
+            .collect::<Vec<_>>()
+    });
+    all.collect()
+}
+
+/// What the events did to items, one by one; `None` if they did nothing to any. What has no ID goes by its queue.
+fn message(entries: &[Entry], titles: &BTreeMap<TaskId, String>) -> Option<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut told: BTreeMap<&str, String> = BTreeMap::new();
     for entry in entries
         .iter()
-        .filter(|entry| entry.change != TextChange::Nothing)
+        .filter(|entry| entry.change != TextChange::Nothing || entry.is_of_item())
     {
         let task = entry.task.as_ref().map(TaskId::as_str);
         let Some(name) = task.or(entry.queue.as_deref()) else {
@@ -106,21 +123,16 @@ fn message(entries: &[Entry]) -> Option<String> {
         let is_first = !told.contains_key(name);
         let words = told.entry(name).or_insert_with(|| {
             order.push(name);
-            task.map_or_else(|| name.to_owned(), |id| named(id, &entry.change))
+            entry
+                .task
+                .as_ref()
+                .map_or_else(|| name.to_owned(), |id| named(id, entry, titles))
         });
         let _ = match (task, &entry.change) {
             (
                 Some(_),
-                TextChange::Edited {
-                    moved: Some((from, to)),
-                    ..
-                }
-                | TextChange::Added {
-                    from: Some(from),
-                    to,
-                    ..
-                },
-            ) => {
+                TextChange::Nothing | TextChange::Edited { .. } | TextChange::Added { .. },
+            ) if let Some((from, to)) = entry.from().zip(entry.to()) => {
                 let from = if is_first {
                     format!(": {from}")
                 } else {
@@ -165,12 +177,17 @@ fn message(entries: &[Entry]) -> Option<String> {
     }
 }
 
-/// The item's ID and its title.
-fn named(id: &str, change: &TextChange) -> String {
-    let text = change.after().or(change.before()).unwrap_or_default();
+/// The item's ID and its title, as the event tells it, or else as it is now.
+fn named(id: &TaskId, entry: &Entry, titles: &BTreeMap<TaskId, String>) -> String {
+    let text = entry
+        .change
+        .after()
+        .or(entry.change.before())
+        .unwrap_or_default();
     let (document, _) = parse(text);
-    let title = document.items().first().map(|item| document.title(item));
-    title.map_or_else(|| id.to_owned(), |title| format!("{id} {title}"))
+    let told = document.items().first().map(|item| document.title(item));
+    let title = told.or(titles.get(id).map(String::as_str));
+    title.map_or_else(|| id.to_string(), |title| format!("{id} {title}"))
 }
 
 #[cfg(test)]
@@ -223,7 +240,14 @@ mod tests {
             queue: Some("main".into()),
             ..changed.clone()
         };
-        let rows: [(&[Entry], Option<&str>); 7] = [
+        // What only became of its state has its title from the queue.
+        let moved = Entry {
+            moved: Some((pending, held)),
+            ..entry("T-3", TextChange::Nothing)
+        };
+        let titles = BTreeMap::from([("T-3".parse().expect("an ID"), "three".to_owned())]);
+        let rows: [(&[Entry], Option<&str>); 8] = [
+            (&[moved], Some("T-3 three: pending → in_progress")),
             (
                 &[typed.clone(), typed, archived.clone()],
                 Some("main: changed, T-2 before: archived"),
@@ -248,12 +272,12 @@ mod tests {
             ),
         ];
         for (entries, expected) in rows {
-            assert_eq!(message(entries).as_deref(), expected);
+            assert_eq!(message(entries, &titles).as_deref(), expected);
         }
         let many: Vec<Entry> = (0..150)
             .map(|number| entry(&format!("T-{number}"), edited(Some((pending, held)))))
             .collect();
-        let long = message(&many).expect("something changed");
+        let long = message(&many, &titles).expect("something changed");
         assert!(
             long.starts_with("150 items\n\nT-0 after: pending → in_progress\n"),
             "{long}"

@@ -76,8 +76,7 @@ fn is_held_up(site: &Site, task: &Task) -> bool {
 fn waits_since(site: &Site, task: &TaskId) -> Result<Option<Timestamp>, Error> {
     let mut since = None;
     walk_log(&site.board, Some(task), &mut |entry| {
-        let begins = entry.change.to() == Some(Status::Waiting)
-            && entry.change.from() != Some(Status::Waiting);
+        let begins = entry.to() == Some(Status::Waiting) && entry.from() != Some(Status::Waiting);
         since = begins.then_some(entry.time);
         !begins
     })?;

@@ -475,7 +475,7 @@ fn behind(site: &Site, entries: &[Entry]) -> Vec<Entry> {
 
 /// An item has ended, or was removed by hand.
 fn has_ended(entry: &Entry) -> bool {
-    let moved = entry.change.from().zip(entry.change.to());
+    let moved = entry.from().zip(entry.to());
     entry.kind == Kind::Removed || moved.is_some_and(|(from, to)| from != to && to.is_ended())
 }
 
@@ -524,7 +524,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     {
         return Vec::new();
     }
-    let is_completed = |entry: &&Entry| entry.change.to() == Some(Status::Completed);
+    let is_completed = |entry: &&Entry| entry.to() == Some(Status::Completed);
     let by_task = |entries| -> HashMap<TaskId, &Entry> {
         let entries: Vec<&Entry> = entries;
         entries
@@ -600,7 +600,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
 fn notice(site: &Site, entry: Entry) -> Option<Notice> {
     let (kind, severity) = kind_of(
         entry.kind,
-        entry.change.from().zip(entry.change.to()),
+        entry.from().zip(entry.to()),
         entry.symptom.zip(entry.deed),
     )?;
     if !site
@@ -663,6 +663,7 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
             .change
             .after()
             .and_then(title_of)
+            .or_else(|| Some(site.board.task(entry.task.as_ref()?).ok()?.task.title))
             .map(|title| one_line(&title, LONGEST_TITLE)),
         task: entry.task,
         queue: entry.queue,

@@ -31,8 +31,7 @@ use tavern_core::archive::Policy;
 use tavern_core::document::Item;
 use tavern_core::event::{Blame, Event, Retry};
 use tavern_core::lease::{Lease, Life, Token};
-use tavern_core::metadata::Key;
-use tavern_core::state::State;
+
 use tavern_core::task::{Status, Task, TaskId, Timestamp};
 use tavern_store::{AgentFile, Archived, HAND, Note, Slot, life, walk_log};
 use tavern_sys::clock;
@@ -271,11 +270,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         }
     }
     for (task, status) in &items.statuses {
-        if !status.is_held()
-            || leased.contains(task)
-            || items.elsewhere.contains(task)
-            || items.own.contains(task)
-        {
+        if !status.is_held() || leased.contains(task) || items.own.contains(task) {
             continue;
         }
         // It is held by the document alone: its lease was lost with the log, or a person has typed that.
@@ -330,8 +325,6 @@ struct Items {
     statuses: Vec<(TaskId, Status)>,
     /// Leases whose files have gone or can't be read.
     lost: Vec<Lease>,
-    /// Those that another clone holds.
-    elsewhere: HashSet<TaskId>,
     /// Those that a person has put there, and no claim.
     own: HashSet<TaskId>,
     /// Those whose back-off was written while the clock was ahead.
@@ -349,7 +342,6 @@ impl Items {
         let mut items = Items {
             statuses: Vec::new(),
             lost: Vec::new(),
-            elsewhere: HashSet::new(),
             own: HashSet::new(),
             ahead: Vec::new(),
             expiries: Vec::new(),
@@ -385,10 +377,6 @@ impl Items {
                     && let Some(lost) = site.board.lost_lease(&document.task_of(item))?
                 {
                     items.lost.push(lost);
-                } else if site.board.is_elsewhere(&document, item, now)?
-                    && !was_run_here(site, id, &document.task_of(item).state)?
-                {
-                    items.elsewhere.insert(id.clone());
                 }
             }
             let waits = |item: &&Item<'_>| {
@@ -398,8 +386,7 @@ impl Items {
                     .not_before()
                     .is_some_and(|until| until > now)
             };
-            let may_wait =
-                (0..document.count()).filter(|at| document.may_say(*at, Key::NotBefore.as_str()));
+            let may_wait = (0..document.count()).filter(|at| document.may_wait(*at));
             waiting.extend(
                 may_wait
                     .map(|at| document.item(at))
@@ -422,27 +409,6 @@ impl Items {
             .find(|(id, _)| id == task)
             .map(|(_, status)| *status)
     }
-}
-
-/// It was taken in this clone, as its run tells, though the log does not know of it: that was lost.
-fn was_run_here(site: &Site, task: &TaskId, state: &State) -> Result<bool, Error> {
-    let Some(holding) = state.holder() else {
-        return Ok(false);
-    };
-    let is_of_holder = |run: &Metadata| {
-        holding.agent.as_ref() == Some(&run.agent) && holding.started <= Some(run.started)
-    };
-    for run in runs_of(&site.board, task)?.into_iter().filter(is_of_holder) {
-        let mut is_logged = false;
-        walk_log(&site.board, Some(task), &mut |entry| {
-            is_logged = entry.token == Some(run.token);
-            !is_logged
-        })?;
-        if !is_logged {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Of the tasks that are `waiting` those of which the log tells last of a time that is still to come, and no person did it.

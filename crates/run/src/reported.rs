@@ -28,7 +28,7 @@ pub fn reported(site: &Site, held: &Claimed) -> Result<Option<OwnReport>, Error>
     let report = last.filter(is_holders);
     Ok(report.and_then(|entry| {
         Some(OwnReport {
-            status: entry.change.to()?,
+            status: entry.to()?,
             result: result(held, entry)?,
         })
     }))

@@ -11,7 +11,7 @@ use tavern_core::rewrite::{apply_each, set_item};
 use tavern_core::state::State;
 use tavern_core::task::{Status, TaskId};
 
-/// `text`, in which the open boxes that `before` had not are pending, also in a lane of what has ended. That goes for those without
+/// `text`, in which the open boxes that `before` had not, or had ticked, are pending, also in a lane of what has ended. That goes for those without
 /// a key by which anybody has worked on them, and an ID that is `known`: who moves an item there means that it has ended. Of a queue
 /// that was never seen before only the dead ones without an ID are new for sure, since what died has one.
 pub(super) fn with_appended(
@@ -20,42 +20,46 @@ pub(super) fn with_appended(
     is_known: &dyn Fn(&TaskId) -> bool,
 ) -> String {
     // By the lane that an item is in, too: another of the same words may have ended.
-    let new: Vec<(Status, String)> = {
+    let again: Vec<(Status, String)> = {
         let (document, _) = parse(&text);
         let mut open = document
             .items()
             .iter()
-            .filter(|item| is_open(&document, item))
+            .filter(|item| has_ended(item))
             .peekable();
         if open.peek().is_none() {
             return text;
         }
+        let told = |item: &Item<'_>| (item.status, bare(document.block(item)));
         match before {
-            None => {
-                let untried = open.filter(|item| item.status == Status::Dead && item.id.is_none());
-                untried
-                    .map(|item| (item.status, bare(document.block(item))))
-                    .collect()
-            }
+            None => open
+                .filter(|item| item.status == Status::Dead && item.id.is_none())
+                .filter(|item| is_bare(&document, item))
+                .map(told)
+                .collect(),
             Some(before) => {
-                let is_new = |changed: &Changed| {
-                    changed.before.is_none() && !changed.task.as_ref().is_some_and(is_known)
+                let was = parse(before).0;
+                let is_again = |changed: &Changed, item: &Item<'_>| match changed.at[0] {
+                    Some(at) => {
+                        let mut was = was.items().iter();
+                        was.any(|was| was.span.start == at && was.checked)
+                    }
+                    None => {
+                        !changed.task.as_ref().is_some_and(is_known) && is_bare(&document, item)
+                    }
                 };
-                changes(before, &text)
-                    .into_iter()
-                    .filter(is_new)
-                    .filter_map(|changed| {
-                        changed.after.map(|(block, status)| (status, bare(&block)))
-                    })
-                    .collect()
+                let again = changes(before, &text).into_iter().filter_map(|changed| {
+                    let is_it = |item: &&Item<'_>| Some(item.span.start) == changed.at[1];
+                    let item = open.clone().find(is_it)?;
+                    is_again(&changed, item).then(|| told(item))
+                });
+                again.collect()
             }
         }
     };
-    apply_each(text, new, &|document, (status, block)| {
+    apply_each(text, again, &|document, (status, block)| {
         let is_it = |item: &&Item<'_>| {
-            item.status == *status
-                && is_open(document, item)
-                && bare(document.block(item)) == *block
+            has_ended(item) && item.status == *status && bare(document.block(item)) == *block
         };
         let item = document.items().iter().find(is_it);
         item.map_or_else(Vec::new, |item| {
@@ -120,17 +124,15 @@ pub(super) fn tell_moved(entries: &mut [Entry], typed: &str, text: &str) {
 }
 
 /// It has ended by its lane alone.
-fn is_open(document: &Document<'_>, item: &Item<'_>) -> bool {
+fn has_ended(item: &Item<'_>) -> bool {
     let has_ended = matches!(item.status, Status::Dead | Status::Completed);
-    // An item with an ID may have been completed by hand elsewhere, and brought here by git.
-    let is_bare = (item.id.is_none() || item.status == Status::Dead)
-        && !item.checked
-        && !item.nested
-        && !item.quarantined;
-    has_ended
-        && is_bare
-        && document
-            .task_as(item, TaskId::nobody(), Status::Pending)
-            .state
-            == State::default()
+    has_ended && !item.checked && !item.nested && !item.quarantined
+}
+
+/// Nobody has worked on it, as far as its text tells. One with an ID may have been completed by hand elsewhere, and brought here by git.
+fn is_bare(document: &Document<'_>, item: &Item<'_>) -> bool {
+    let state = document
+        .task_as(item, TaskId::nobody(), Status::Pending)
+        .state;
+    (item.id.is_none() || item.status == Status::Dead) && state == State::default()
 }

@@ -66,10 +66,10 @@ impl Board {
             return Ok(0);
         };
         let ended = LongEnded::before(self, &text.queue, policy, now);
-        let is_long_ended = |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
+        let is_long_ended = |item: &Item<'_>| ended.has(document, item);
         let moved = archive::archive(
             &text.queue.id,
-            &text.content,
+            document,
             &archived,
             policy,
             now,
@@ -97,11 +97,11 @@ impl Board {
             let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
             let is_held = |id: &TaskId| held.contains(id);
             let ended = LongEnded::before(self, queue, policy, now);
-            let is_long_ended =
-                |document: &Document<'_>, item: &Item<'_>| ended.has(document, item);
+            let (document, _) = text.content.parse();
+            let is_long_ended = |item: &Item<'_>| ended.has(&document, item);
             let moved = archive::archive(
                 &queue.id,
-                &text.content,
+                &document,
                 &old,
                 policy,
                 now,
@@ -191,7 +191,6 @@ impl<'b> LongEnded<'b> {
                 return false;
             }
             let is_end = entry
-                .change
                 .to()
                 .is_some_and(|to| to.is_ended() || to == Status::Dead);
             match (entry.task, entry.change.after()) {

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs;
 
+use super::content::Content;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text, is_queue};
@@ -49,11 +50,11 @@ impl<'b> Archived<'b> {
     }
 
     /// The texts of all archives.
-    pub fn contents(&self) -> impl Iterator<Item = &str> {
+    pub fn contents(&self) -> impl Iterator<Item = &Content> {
         self.texts
             .get_or_init(|| texts(self.board))
             .iter()
-            .map(|text| &*text.content)
+            .map(|text| &text.content)
     }
 
     /// How many items of the queue are archived.

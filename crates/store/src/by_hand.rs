@@ -12,7 +12,6 @@ use tavern_core::event::Kind;
 use tavern_core::marked_item::MarkedItem;
 use tavern_core::merge::{Changed, bare, changes, prose};
 use tavern_core::states::StateKeys;
-use tavern_core::stood::Way;
 use tavern_core::task::{Status, TaskId, Timestamp};
 
 /// Of so many items of a save that came, went or were moved the log tells where they stood.
@@ -119,9 +118,8 @@ pub(super) fn done_by_hand(
             entry.cause = Some(LANES.to_owned());
         } else if is_moved && places_left > 0 {
             places_left -= 1;
-            let from = was.map(|item| old.stood_beside(item, new));
-            let to = is.map(|item| new.stood_beside(item, old));
-            entry = entry.on(Way { from, to });
+            entry.left = was.map(|item| old.stood(item));
+            entry.put = is.map(|item| new.stood(item));
         }
         Some(entry)
     };

@@ -78,6 +78,20 @@ impl Change {
         Change::rewrite(queue, sight, content, entries)
     }
 
+    /// Steps that leave the queue's text as it is, which Tavern keeps.
+    pub(super) fn known(sight: Sight, queue: Queue, content: String, steps: Vec<Step>) -> Change {
+        let rewrite = QueueRewrite {
+            queue,
+            expected: sight,
+            content,
+            is_shown: true,
+        };
+        Change {
+            entries: steps.into_iter().map(Step::into_entry).collect(),
+            files: vec![Rewrite::Queue(rewrite)],
+        }
+    }
+
     /// `content` in the place of what is in the queue's files as of `sight`.
     pub(super) fn rewrite(
         queue: Queue,

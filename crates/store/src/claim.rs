@@ -287,7 +287,6 @@ impl QueueSearch<'_> {
             holder: seek.holder.clone(),
             reviewers: seek.roles.approving.clone(),
         });
-        let item = &*self.board.as_typed(document, item)?;
         let script = document.shell(item);
         let has_history = has_history(&document.task(item, id.clone()));
         let note = Note {

@@ -79,11 +79,14 @@ impl Board {
             .flatten()
             .filter_map(|entry| entry.ok().map(|entry| entry.path()))
             .filter(|path| is_queue(path));
-        let paths = self
-            .queues()?
-            .into_iter()
-            .map(|queue| queue.path)
-            .chain(beside);
+        let queues = self.queues()?;
+        queues
+            .iter()
+            .for_each(|queue| drop(self.show_states(queue)));
+        let states = queues.iter().map(|queue| self.state_file(queue));
+        let states: Vec<PathBuf> = states.filter(|path| path.exists()).collect();
+        let queues = queues.into_iter().map(|queue| queue.path);
+        let paths = queues.chain(states).chain(beside);
         let mut files = Vec::new();
         for path in paths.filter_map(|path| files::led(&path, self.root()).ok()) {
             let bytes = files::read(&path).map_err(Error::io("read", &path))?;

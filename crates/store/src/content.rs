@@ -10,6 +10,7 @@ use super::stamp::Stamp;
 use tavern_core::document::{Document, Outline, open, parse};
 use tavern_core::problem::Problem;
 use tavern_core::states::States;
+use tavern_core::status::Status;
 
 /// A queue's text, with the states of its items, and where they stand once somebody has asked. Cheap to clone.
 #[derive(Clone, Default)]
@@ -43,6 +44,11 @@ impl Content {
     pub fn parse(&self) -> (Document<'_>, Vec<Problem>) {
         let (document, problems) = parse(self);
         (document.with_states(self.states.clone()), problems)
+    }
+
+    /// An item may have this status, which no lane and no box says. Quickly told.
+    pub fn may_have(&self, status: Status) -> bool {
+        self.states.has_open(status) || self.contains(status.as_str())
     }
 
     /// The same text, whose items have these states.

@@ -2,6 +2,7 @@
 //!
 //! Unlike a save it is known which text it rests on.
 
+use super::appended::with_appended;
 use super::archived::statuses;
 use super::baseline::SetAside;
 use super::by_hand::{Copies, done_by_hand, note};
@@ -9,6 +10,7 @@ use super::change::Change;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
+use super::hand::tell_status;
 use super::held::{with_held, with_ids};
 use super::index::ItemIndex;
 use super::marked::{Marks, end_hold};
@@ -46,12 +48,16 @@ impl Board {
             let edited = with_ids(&edited, copy, &held);
             let mut merged = merge(copy, &text.content, &edited, &|id| held.contains(id));
             let lost = marks.causes().collect();
-            merged.text = marks.put(self, queue, with_held(merged.text, &text.content, &held))?;
+            merged.text = marks.put(with_held(merged.text, &text.content, &held));
             let conflicts = merged
                 .conflicts
                 .into_iter()
                 .map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();
+            let index = ItemIndex::of(self);
+            merged.text = with_appended(Some(&text.content), merged.text, &|id| {
+                index.knows(id, queue)
+            });
             if text.content == *merged.text {
                 let unchanged = Edited {
                     is_changed: false,
@@ -65,9 +71,11 @@ impl Board {
                 .map(|conflict| note(queue, conflict.to_string(), view.now))
                 .collect();
             let own = statuses(&text.content.open());
-            let copies = Copies::of(&ItemIndex::of(self), queue, &own, &merged.text);
+            let copies = Copies::of(&index, queue, &own, &merged.text);
             let done = done_by_hand(&copies, &text.content, &merged.text, view.now).into_iter();
+            let states = self.states()?;
             entries.extend(done.map(|mut entry| {
+                tell_status(&states, &mut entry);
                 end_hold(self, &mut entry, &lost);
                 entry
             }));

@@ -8,7 +8,7 @@ use tavern_core::lease::{Lease, Token};
 use tavern_core::monitor::{Deed, Symptom, Urgency};
 use tavern_core::schedule::ScheduleMark;
 use tavern_core::states::StateKeys;
-use tavern_core::stood::{Stood, Way};
+use tavern_core::stood::Stood;
 use tavern_core::task::{Status, TaskId, Timestamp};
 
 /// Who did what was done by hand, in the log.
@@ -76,8 +76,15 @@ pub struct Entry {
     pub schedule: Option<ScheduleMark>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Of work that was submitted: its commands passed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passed: bool,
+    /// What became of the text. Its statuses are those that the text shows.
     #[serde(flatten)]
     pub change: TextChange,
+    /// The statuses of the item before and since, where the text does not show them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<(Status, Status)>,
     /// What is remembered of the item's state from then on; absent: as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateKeys>,
@@ -161,7 +168,9 @@ impl Entry {
             sent: None,
             schedule: None,
             commit: None,
+            passed: false,
             change: TextChange::Nothing,
+            moved: None,
             state: None,
             left: None,
             put: None,
@@ -170,21 +179,27 @@ impl Entry {
         }
     }
 
+    /// The item's status before, where the event changed it.
+    pub fn from(&self) -> Option<Status> {
+        self.moved.map(|(from, _)| from).or(self.change.from())
+    }
+
+    /// The item's status since, where the event changed it.
+    pub fn to(&self) -> Option<Status> {
+        self.moved.map(|(_, to)| to).or(self.change.to())
+    }
+
+    /// It changed an item, or its status.
+    pub fn is_of_item(&self) -> bool {
+        self.change.is_of_item() || self.moved.is_some()
+    }
+
     /// Who did it, where that is known.
     pub fn actor(&self) -> Option<&str> {
         let is_taken = matches!(self.kind, Kind::Withdrawn | Kind::Reaped);
         self.by
             .as_deref()
             .or_else(|| self.agent.as_deref().filter(|_| !is_taken))
-    }
-
-    /// The same, of an item that goes that way.
-    pub(super) fn on(self, way: Way) -> Entry {
-        Entry {
-            left: way.from,
-            put: way.to,
-            ..self
-        }
     }
 
     /// It is the doing of `actor`, where it says of nobody else that it is theirs.

@@ -18,7 +18,6 @@ use super::baseline::{Baseline, Sight, free_aside, header, old_path};
 use super::by_hand::{Copies, by_hand, done_by_hand, note};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
-use super::elsewhere::TakenTwice;
 use super::entry::{BY_GIT, Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
@@ -39,6 +38,7 @@ use tavern_core::document::{Document, Item, open, parse};
 use tavern_core::event::Kind;
 use tavern_core::merge::{Changed, Named, bare, changes, merge_named};
 use tavern_core::problem::listed;
+use tavern_core::states::States;
 use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_sys::files;
 use tavern_sys::process::file_in_use::is_being_written;
@@ -197,11 +197,12 @@ fn taken_from(
         texts.retain_logged(seen.seq, &tail_log(board, seen.seq)?);
     }
     // git may have put a text there over which somebody has saved before anybody looked.
-    let head = board.head_text(queue).filter(|_| {
-        let is_saved = |(saved, ..): &(Option<String>, _, _)| saved.is_some();
-        is_gone || saves.iter().any(is_saved)
+    let head = board.head_text(queue).filter(|head| {
+        let saves = saves.iter().filter_map(|(saved, ..)| saved.as_deref());
+        let is_new = |head: &str| !texts.has(head) && saves.clone().all(|saved| saved != head);
+        let is_saved = saves.clone().next().is_some();
+        (is_gone || is_saved) && is_new(head) && is_new(&with_line_ends(&known, head))
     });
-    let head = head.filter(|head| !texts.has(head) && !texts.has(&with_line_ends(&known, head)));
     for (saved, writer, stamp) in [(head, None, None)].into_iter().chain(saves) {
         let Some(saved) = saved.map(|saved| with_line_ends(&known, &saved)) else {
             continue;
@@ -522,29 +523,22 @@ fn without_taken_out(
     since.taken_back(ours)
 }
 
-/// `saved`, which git has merged, with those of its items as they are in `ours` that it has as held, as they were once here and are no more.
-fn without_old_holds(texts: &Texts, saved: &str, ours: &str, held: &HashSet<TaskId>) -> String {
-    let (mine, theirs) = (parse(ours).0, parse(saved).0);
-    let mut since = Since::default();
-    for item in theirs.items().iter().filter(|item| item.status.is_held()) {
-        let id = item.id.as_ref().filter(|id| !held.contains(id));
-        let here = id.and_then(|id| mine.find(id));
-        let holder = theirs.task_of(item).state.holder().cloned();
-        let was_so = |kept: &KeptText| {
-            let then = parse(&kept.text).0;
-            let was = id.and_then(|id| then.find(id));
-            was.is_some_and(|was| then.task_of(was).state.holder() == holder.as_ref())
-        };
-        if let Some((id, here)) = id.zip(here)
-            && !here.status.is_held()
-            && mine.title(here) == theirs.title(item)
-            && texts.find(&was_so).is_some()
-        {
-            let block = mine.block(here).to_owned();
-            since.set(id.clone(), Some((block, here.status)));
-        }
-    }
-    since.taken_back(saved)
+/// The items that are `held` here and open in `base`, and that git brings as ended: why their holders lose them.
+fn ended_elsewhere([base, saved]: [&str; 2], held: &HashSet<TaskId>) -> HashMap<TaskId, String> {
+    let texts = [base, saved].map(open);
+    let has_ended = |id: &TaskId| {
+        let [was, is] = texts.each_ref().map(|text| {
+            let item = text.find(id)?;
+            Some(text.text_status(item).is_ended())
+        });
+        was == Some(false) && is == Some(true)
+    };
+    let lost = held.iter().filter(|id| has_ended(id)).map(|id| {
+        let cause =
+            format!("it has ended in another clone; what was made of it here stays on tavern/{id}");
+        (id.clone(), cause)
+    });
+    lost.collect()
 }
 
 /// `ours` with the items of `saved` that the log tells of as archived, or that were taken out and come back, as they were then. With those that
@@ -669,59 +663,64 @@ fn merged(
         // It will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
     }
-    let TakenTwice {
-        saved: agreed,
-        mut lost,
-    } = TakenTwice::of(board, ours, as_saved)?;
-    held.retain(|id| !lost.contains_key(id));
     let may_mark = if save.goes_on.is_none() {
         held.clone()
     } else {
         HashSet::new()
     };
-    let (marks, agreed) = Marks::of(&agreed, ours, &may_mark);
+    let (marks, agreed) = Marks::of(as_saved, ours, &may_mark);
     let is_known = |id: &TaskId| index.knows(id, queue);
-    let (own_ids, renamed) = with_own_ids(&agreed, ours, &may_mark, &is_known);
-    entries.extend(renamed.into_iter().map(|(other, id)| {
-        let other = other.map_or_else(|| "no ID".to_owned(), |other| other.to_string());
-        Entry {
-            task: Some(id.clone()),
-            ..note(format!(
-                "it was given {other} by hand; it is held, and keeps its ID"
-            ))
-        }
-    }));
+    let (own_ids, renamed) = with_own_ids(&agreed, ours, &held, &is_known);
     let base = Base::of(
         texts,
         ours,
         &Save {
-            text: &with_former_ids(&own_ids, ours, &is_known),
+            text: &with_former_ids(&agreed, ours, &is_known),
             ..*save
         },
         now,
     );
+    let who = if save.goes_on.is_some() {
+        "git"
+    } else {
+        "hand"
+    };
+    // An old text may be from before the item got its ID.
+    let had_id = open(&base.text);
+    let renamed = renamed
+        .into_iter()
+        .filter(|(_, id)| had_id.find(id).is_some());
+    entries.extend(renamed.map(|(other, id)| {
+        let other = other.map_or_else(|| "no ID".to_owned(), |other| other.to_string());
+        Entry {
+            task: Some(id.clone()),
+            ..note(format!(
+                "it was given {other} by {who}; it is held, and keeps its ID"
+            ))
+        }
+    }));
+    let mut lost = match save.goes_on {
+        Some(_) => ended_elsewhere([&base.text, &own_ids], &held),
+        None => HashMap::new(),
+    };
+    held.retain(|id| !lost.contains_key(id));
     let is_cut_short = |loaded| is_cut_short([loaded, ours], &own_ids, &held);
     if save.goes_on.is_none() && (is_cut_short(&base.text) || is_cut_short(ours)) {
         entries.truncate(told);
         set_aside(board, queue, as_saved, now, entries, files);
         return Ok(ours.to_owned());
     }
-    let saved = match save.goes_on {
-        Some(true) => without_old_holds(texts, &own_ids, ours, &held),
-        _ => own_ids,
-    };
+    let saved = own_ids;
     let (newest, archived) = with_items_that_went(index, queue, [&base.text, ours], &saved)?;
     let own = statuses(&open(ours));
     let copies = Copies::of(index, queue, &own, &saved);
-    let base_text = board.with_typed_titles(&base.text, &held)?;
-    let typed = board.with_typed_titles(&saved, &held)?;
-    let named = named_since(board, queue, &base_text, &newest)?;
+    let named = named_since(board, queue, &base.text, &newest)?;
     let newest = if base.text == ours {
         newest
     } else {
-        without_taken_out(&base_text, &typed, &newest, &named, &held)
+        without_taken_out(&base.text, &saved, &newest, &named, &held)
     };
-    let mut merged = merge_named(&base_text, &named, &newest, &typed, &|id| held.contains(id));
+    let mut merged = merge_named(&base.text, &named, &newest, &saved, &|id| held.contains(id));
     let names;
     (merged.text, names) = without_archived(&merged.text, &newest, &archived);
     if !names.is_empty() {
@@ -746,7 +745,7 @@ fn merged(
     );
     entries.extend(copies.notes(now));
     lost.extend(marks.causes());
-    let typed = marks.put(board, queue, with_held(merged.text, ours, &held))?;
+    let typed = marks.put(with_held(merged.text, ours, &held));
     let text = with_appended(Some(ours), typed.clone(), &|id| {
         come.contains(id) || copies.all.contains_key(id)
     });
@@ -759,7 +758,9 @@ fn merged(
         return Ok(ours.to_owned());
     }
     tell_moved(&mut done, &typed, &text);
+    let states = board.states()?;
     for mut entry in done {
+        tell_status(&states, &mut entry);
         end_hold(board, &mut entry, &lost);
         if save.goes_on.is_some() {
             entry.agent = Some(BY_GIT.to_owned());
@@ -774,6 +775,23 @@ fn merged(
         writer: save.writer.unwrap_or_default(),
     });
     Ok(text)
+}
+
+/// An item whose text shows another status has that from then on, whatever was remembered of it.
+pub(super) fn tell_status(states: &States, entry: &mut Entry) {
+    let TextChange::Edited {
+        moved: Some((from, to)),
+        ..
+    } = entry.change
+    else {
+        return;
+    };
+    let Some(keys) = entry.task.as_ref().and_then(|task| states.get(task)) else {
+        return;
+    };
+    let was = keys.status().unwrap_or(from);
+    entry.moved = Some((was, to)).filter(|moved| *moved != (from, to));
+    entry.state = Some(keys.into_owned().without_status());
 }
 
 impl Board {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::since::Since;
 use tavern_core::document::{Document, Item, open, parse};
-use tavern_core::merge::bare;
+use tavern_core::merge::{bare, is_typed_on};
 use tavern_core::patch::Patch;
 use tavern_core::task::TaskId;
 use tavern_core::text::{Edit, apply};
@@ -44,8 +44,8 @@ pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String
     saved
 }
 
-/// `saved`, in which the items that are `held` have their own IDs: somebody has given them others, or none, and their record shows
-/// which they are. What `is_known` is an item elsewhere. Also the IDs that they had there, each with its own.
+/// `saved`, in which the items that are `held` have their own IDs: another clone, or somebody's hand, has given them others, or none. They are
+/// known by their titles, which may have been typed on. What `is_known` is an item elsewhere. Also the IDs that they had there, each with its own.
 pub(super) fn with_own_ids(
     saved: &str,
     ours: &str,
@@ -53,52 +53,35 @@ pub(super) fn with_own_ids(
     is_known: &dyn Fn(&TaskId) -> bool,
 ) -> (String, Vec<(Option<TaskId>, TaskId)>) {
     let (mut renamed, mine) = (Vec::new(), parse(ours).0);
-    let lacks = {
-        let theirs = open(saved);
-        let is_lacking =
-            |item: &&Item<'_>| item.id.as_ref().is_some_and(|id| theirs.find(id).is_none());
-        own(&mine, held).filter(is_lacking).collect::<Vec<_>>()
-    };
     let mut saved = saved.to_owned();
-    for item in lacks {
-        let (record, theirs) = (mine.task_of(item).state, open(&saved));
-        let Some(id) = item.id.as_ref().filter(|_| record.since().is_some()) else {
+    for item in own(&mine, held) {
+        let (title, theirs) = (mine.title(item), open(&saved));
+        let Some(id) = item.id.as_ref().filter(|id| theirs.find(id).is_none()) else {
             continue;
         };
-        let has_record = |document: &Document<'_>, item: &Item<'_>| {
-            document.task_of(item).state.trace() == record.trace()
+        let is_like = |it: &&Item<'_>| {
+            let other = theirs.title(it);
+            other == title || is_typed_on(other, title) || is_typed_on(title, other)
         };
-        // What stands there once by an ID of its own is that one, whatever it says.
-        let is_other = |other: &TaskId| {
-            is_known(other) || mine.find(other).is_some() && theirs.named(other).len() == 1
+        // What others here read like is one of them.
+        let is_free = |it: &&Item<'_>| match &it.id {
+            Some(other) if mine.find(other).is_none() => !is_known(other),
+            // A copy of this item by the ID of another.
+            Some(other) => {
+                theirs.title(it) == title && theirs.named(other).len() > mine.named(other).len()
+            }
+            None => nameless(&mine, theirs.title(it)).is_empty(),
         };
-        let all = theirs
-            .items()
-            .iter()
-            .filter(|item| !item.nested && !item.id.as_ref().is_some_and(is_other));
-        let found: Vec<&Item<'_>> = all.filter(|item| has_record(&theirs, item)).collect();
-        let title = mine.title(item);
-        let Some(it) = found
-            .iter()
-            .find(|item| theirs.title(item) == title)
-            .or(found.first())
-        else {
+        let mut found = theirs.items().iter().filter(|it| !it.nested && is_free(it));
+        let Some(it) = found.find(is_like) else {
             continue;
         };
         renamed.push((it.id.clone(), id.clone()));
-        saved = apply(
-            &saved,
-            &match it.id_span() {
-                Some(span) => vec![Edit::replace(span, id.as_str())],
-                None => theirs.change(
-                    it,
-                    &Patch {
-                        id: Some(id.clone()),
-                        ..Patch::default()
-                    },
-                ),
-            },
-        );
+        let named = Patch {
+            id: Some(id.clone()),
+            ..Patch::default()
+        };
+        saved = apply(&saved, &theirs.change(it, &named));
     }
     (saved, renamed)
 }
@@ -147,7 +130,7 @@ fn by_words<'d, 't>(
 pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> String {
     let (mut out, mut back) = (Since::default(), Since::default());
     let (mine, theirs) = (parse(ours).0, open(&text));
-    for item in own(&mine, held).filter(|item| item.status.is_held()) {
+    for item in own(&mine, held) {
         let Some(id) = &item.id else { continue };
         // Of two that go by its ID one is it.
         let named = theirs.named(id);

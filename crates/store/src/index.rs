@@ -13,7 +13,7 @@ use super::error::Error;
 use super::find::Board;
 use super::log::{MOST_LINES, logged_ids, task_of, walk_back};
 use super::queue::Queue;
-use tavern_core::document::{Document, Item, open, parse};
+use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{ChildItem, at_work};
 use tavern_core::merge::bare;
 use tavern_core::metadata::Key;
@@ -162,7 +162,7 @@ impl<'b> ItemIndex<'b> {
         let all = self
             .contents()
             .filter(|content| may_have_children(content, parent));
-        all.flat_map(|content| offspring(&open(content), parent))
+        all.flat_map(|content| offspring(&content.open(), parent))
             .collect()
     }
 
@@ -172,18 +172,18 @@ impl<'b> ItemIndex<'b> {
             return self.search_commit_of(id);
         }
         let all = || {
-            let contents: Vec<&str> = self.contents().collect();
+            let contents: Vec<&Content> = self.contents().collect();
             contents.into_iter().rev().flat_map(commits).collect()
         };
         self.commits.get_or_init(all).get(id).cloned()
     }
 
     /// The texts of all queues, and then of all archives. What can't be read is empty.
-    pub(super) fn contents(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn contents(&self) -> impl Iterator<Item = &Content> {
         let live = self
             .queues()
             .iter()
-            .map(|queue_index| &**queue_index.content(self.board));
+            .map(|queue_index| queue_index.content(self.board));
         live.chain(self.archived.contents())
     }
 
@@ -196,7 +196,8 @@ impl<'b> ItemIndex<'b> {
                 let end = content[at..]
                     .find("\n- ")
                     .map_or(content.len(), |end| at + end);
-                let (document, _) = parse(&content[start..end]);
+                let part = content.clone().with_text(content[start..end].to_owned());
+                let (document, _) = part.parse();
                 let item = document
                     .find(id)
                     .filter(|item| item.status == Status::Completed)?;
@@ -283,8 +284,8 @@ impl IndexedQueue {
 }
 
 /// The commits of completed items. Of an ID that is there twice the first counts, and so it comes last.
-fn commits(content: &str) -> Vec<(TaskId, String)> {
-    let (document, _) = parse(content);
+fn commits(content: &Content) -> Vec<(TaskId, String)> {
+    let (document, _) = content.parse();
     let completed = document
         .items()
         .iter()
@@ -395,6 +396,8 @@ pub(super) fn mint_from(block: &str, is_taken: &dyn Fn(&TaskId) -> bool) -> Task
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+
+    use tavern_core::document::parse;
 
     use super::*;
 

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::content::Content;
 use super::find::Board;
 use super::index::ItemIndex;
-use tavern_core::document::open;
+use tavern_core::document::Document;
 use tavern_core::task::{Status, TaskId};
 
 /// Whose part each item is, and how it stands: by its name, by its key `parent`, or by where it stands.
@@ -19,15 +20,14 @@ pub struct Lineage {
 impl Board {
     /// Of all queues and archives. What can't be read is not among them.
     pub fn lineage(&self) -> Lineage {
-        Lineage::of(ItemIndex::of(self).contents())
+        Lineage::of(ItemIndex::of(self).contents().map(Content::open))
     }
 }
 
 impl Lineage {
-    fn of<'t>(texts: impl Iterator<Item = &'t str>) -> Lineage {
+    fn of<'t>(documents: impl Iterator<Item = Document<'t>>) -> Lineage {
         let mut lineage = Lineage::default();
-        for text in texts {
-            let document = open(text);
+        for document in documents {
             for item in document.items() {
                 let Some(id) = &item.id else { continue };
                 // Of an ID that is there twice the first item counts.
@@ -81,6 +81,8 @@ fn reached(start: &TaskId, next: impl Fn(&TaskId) -> Vec<TaskId>) -> HashSet<Tas
 
 #[cfg(test)]
 mod tests {
+    use tavern_core::document::open;
+
     use super::*;
 
     fn sorted(ids: &HashSet<TaskId>) -> Vec<String> {
@@ -95,7 +97,7 @@ mod tests {
                      - [ ] T-1.2: Planned\n- [ ] T-2: Another\n  - [ ] T-3: A part\n";
         let archive = "- [x] T-1.1.4: Planned of what is gone\n- [x] T-2: A copy\n- [ ] T-6: Round (parent: T-7)\n\
                        - [ ] T-7: And round (parent: T-6)\n";
-        let lineage = Lineage::of([queue, archive].into_iter());
+        let lineage = Lineage::of([queue, archive].map(open).into_iter());
         let id = |id: &str| id.parse::<TaskId>().expect("an ID");
         for (request, came, above) in [
             ("T-1", vec!["T-1.1.4", "T-1.2", "T-8", "T-9"], vec![]),

@@ -3,14 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::entry::{Entry, LeaseEntry};
-use super::error::Error;
 use super::find::Board;
-use super::queue::Queue;
-use super::way::way_back;
 use tavern_core::document::open;
-use tavern_core::lane::LaneKind;
 use tavern_core::marked_item::MarkedItem;
-use tavern_core::patch::Patch;
 use tavern_core::state::State;
 use tavern_core::task::TaskId;
 use tavern_core::text::{Edit, apply};
@@ -40,11 +35,7 @@ impl Marks {
                 items.count()
             })
         };
-        for item in mine
-            .items()
-            .iter()
-            .filter(|item| item.status.is_held() && !item.nested)
-        {
+        for item in mine.items().iter().filter(|item| !item.nested) {
             let Some(id) = item
                 .id
                 .as_ref()
@@ -87,28 +78,14 @@ impl Marks {
     }
 
     /// `text`, in which they are held, with the marks in their boxes, as if nobody had taken them.
-    pub(super) fn put(
-        self,
-        board: &Board,
-        queue: &Queue,
-        mut text: String,
-    ) -> Result<String, Error> {
+    pub(super) fn put(self, mut text: String) -> String {
         for (id, mark) in self.0 {
             let free = {
                 let document = open(&text);
                 let Some(item) = document.find(&id) else {
                     continue;
                 };
-                let mut patch = Patch::from(&State::default());
-                if document.has_lanes() {
-                    patch.way = way_back(
-                        board,
-                        queue,
-                        &document.names(item),
-                        &id,
-                        Some(LaneKind::Pending),
-                    )?;
-                }
+                let patch = document.showing(item, &State::default());
                 apply(&text, &document.change(item, &patch))
             };
             let document = open(&free);
@@ -122,7 +99,7 @@ impl Marks {
                     .collect::<Vec<_>>(),
             );
         }
-        Ok(text)
+        text
     }
 }
 

@@ -332,7 +332,10 @@ impl Moves<'_> {
                 is_shown: is_saved,
             }));
         }
+        let states = self.board.states().unwrap_or_default();
+        let known = |task: &TaskId| states.get(task)?.status();
         let entry = |task: &TaskId, queue: &str, change: TextChange, lease: Option<Lease>| Entry {
+            moved: known(task).map(|status| (status, status)),
             task: Some(task.clone()),
             queue: Some(queue.to_owned()),
             agent: Some(HAND.to_owned()),

@@ -18,7 +18,6 @@ use tavern_core::document::{Item, parse};
 use tavern_core::lease::Lease;
 use tavern_core::merge::{merge, prose};
 use tavern_core::rewrite::{set_item, set_item_by};
-use tavern_core::stood::Way;
 use tavern_core::task::TaskId;
 use tavern_core::text::apply;
 use tavern_sys::files;
@@ -108,11 +107,12 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
             if there.is_some() {
                 return None;
             }
-            let way = Way {
-                from: None,
-                to: entry.put.clone(),
-            };
-            set_item_by(&document, None, Some((after, Some(*to))), &way)
+            set_item_by(
+                &document,
+                None,
+                Some((after, Some(*to))),
+                entry.put.as_ref(),
+            )
         }
         TextChange::Edited { before, after, .. } => {
             // Where only its lane says what an item is, the text alone does not tell whether it was moved.
@@ -126,11 +126,12 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
             {
                 return None;
             }
-            let way = Way {
-                from: None,
-                to: entry.put.clone(),
-            };
-            set_item_by(&document, Some(reading(before)?), Some((after, to)), &way)
+            set_item_by(
+                &document,
+                Some(reading(before)?),
+                Some((after, to)),
+                entry.put.as_ref(),
+            )
         }
     };
     Some(apply(content, &edits))

@@ -37,7 +37,7 @@ struct StateLine {
 
 impl Board {
     /// The states of all items, as of the last event.
-    pub(super) fn states(&self) -> Result<Arc<States>, Error> {
+    pub fn states(&self) -> Result<Arc<States>, Error> {
         let rehearsed = self.rehearsal.as_ref().map_or(0, |dry| dry.events());
         self.states_at(self.last_seq()? + rehearsed)
     }

@@ -10,9 +10,9 @@ use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::index::{ItemIndex, homes, mint};
+use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::transaction::View;
-use super::way::way_back;
 use tavern_core::decide::{LeaseChange, Refusal, decide};
 use tavern_core::document::{Document, Item, Lane, Written, parse};
 use tavern_core::event::{Event, Kind, Purpose};
@@ -23,6 +23,7 @@ use tavern_core::metadata::Key;
 use tavern_core::new_item::{NewItem, render};
 use tavern_core::patch::Patch;
 use tavern_core::states::StateKeys;
+use tavern_core::stood::Stood;
 use tavern_core::task::{Consent, Status, Task, TaskId, Timestamp};
 use tavern_core::text::apply;
 use tavern_sys::secrets::redact;
@@ -200,49 +201,46 @@ impl Board {
         {
             entry.commit.clone_from(commit);
         }
+        entry.passed = matches!(event, Event::Submit { .. }) && !task.done_when.is_empty();
         let (from, to) = (task.status(), change.state.status());
-        let is_same = item.id.is_some() && change.state == task.state;
         let mut patch = Patch {
             id: item.id.is_none().then(|| id.clone()),
-            ..Patch::from(&change.state)
+            ..document.showing(item, &change.state)
         };
+        if matches!(event, Event::Resume { .. }) {
+            patch.set.push((Key::NotBefore, None));
+        }
         if matches!(event, Event::Submit { asks: Some(_), .. }) {
             patch
                 .set
                 .push((Key::Approve, Some(Consent::with_merge(&task.approve))));
         }
-        let is_after_chat = lease
-            .as_ref()
-            .is_some_and(|lease| lease.back_to == Some(to));
-        let lanes = [from, to].map(|status| document.lane_kind_of(status));
-        let comes_back = lanes[1] == LaneKind::Pending && !from.is_ended() && from != Status::Draft;
-        let there = Some(lanes[1]).filter(|_| is_after_chat || comes_back);
-        // What is yet to be taken, or has ended, may stand where a person put it: the log would be read in vain.
-        let is_under_way =
-            !matches!(lanes[0], LaneKind::Draft | LaneKind::Pending) && !from.is_ended();
-        if document.has_lanes() && from != to && (there.is_some() || is_under_way) {
-            patch.way = way_back(self, queue, &document.names(item), &id, there)?;
-        }
-        let mut edits = if is_same {
-            Vec::new()
+        let was_said = document.text_status(item);
+        let said = patch.status.unwrap_or(was_said);
+        let is_back = patch.status == Some(Status::Pending) && document.has_lanes();
+        let stood = if is_back {
+            left_pending(self, &id)?
         } else {
-            document.change(item, &patch)
+            None
         };
+        let mut edits = document.change_back(item, &patch, stood.as_ref());
         if let Event::Tick { steps, .. } = event {
             edits.extend(document.ticked(item, steps));
         }
         let written = document
-            .written(Some(item), &edits, &id, to)
+            .written(Some(item), &edits, &id, said)
             .ok_or_else(|| Error::Quarantined { task: id.clone() })?;
         if !edits.is_empty() {
-            let way = document.way(Some(item), &edits, &written.block, patch.way.to);
+            [entry.left, entry.put] = document.way(Some(item), &edits);
             let (before, after) = (document.block(item).to_owned(), written.block);
             entry.change = TextChange::Edited {
                 before,
                 after,
-                moved: (from != to).then_some((from, to)),
+                moved: (was_said != said).then_some((was_said, said)),
             };
-            entry = entry.on(way);
+        }
+        if from != to && entry.change.from().zip(entry.change.to()) != Some((from, to)) {
+            entry.moved = Some((from, to));
         }
         let known = document.states().get(&id).unwrap_or_default();
         let state = StateKeys::of(&change.state);
@@ -318,6 +316,18 @@ impl Board {
             Ok((Change::notes(vec![entry]), true))
         })
     }
+}
+
+/// Where the item stood when it was last pending, as the log tells it.
+fn left_pending(board: &Board, id: &TaskId) -> Result<Option<Stood>, Error> {
+    let mut stood = None;
+    walk_log(board, Some(id), &mut |entry| {
+        if entry.change.from() == Some(Status::Pending) {
+            stood = entry.left;
+        }
+        stood.is_none()
+    })?;
+    Ok(stood)
 }
 
 impl View<'_> {
@@ -428,7 +438,7 @@ impl View<'_> {
         let written = document.written(None, &edits, &id, status);
         let Written { block: after, task } =
             written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
-        let way = document.way(None, &edits, &after, None);
+        let [_, put] = document.way(None, &edits);
         let entry = Entry {
             task: Some(id),
             queue: Some(queue.id.clone()),
@@ -439,7 +449,8 @@ impl View<'_> {
                 to: status,
                 after,
             },
-            ..Entry::new(Kind::Added, self.now).on(way)
+            put,
+            ..Entry::new(Kind::Added, self.now)
         };
         Ok((
             Step {
@@ -459,11 +470,10 @@ impl View<'_> {
         event: &Event,
         note: &Note,
     ) -> Result<(Vec<Step>, Task, Option<Lease>), Error> {
-        let item = self.board.as_typed(document, item)?;
         let (step, task) = self.board.step(
             &text.queue,
             document,
-            &item,
+            item,
             id.clone(),
             event,
             note,

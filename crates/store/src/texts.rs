@@ -13,8 +13,9 @@ use super::find::Board;
 use super::queue::Queue;
 use super::replace::replace_own;
 use super::seen::{digest, path};
+use tavern_core::document::open;
 use tavern_core::nearest::Nearness;
-use tavern_core::task::Timestamp;
+use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::clock;
 use tavern_sys::files;
 
@@ -189,6 +190,18 @@ impl Texts {
             }
             near.push_back((record.digest, nearness.other().to_owned()));
         }
+    }
+}
+
+impl Board {
+    /// The title of the item that went by this ID in the queue when last only one did.
+    pub fn title_by(&self, queue: &Queue, id: &TaskId) -> Option<String> {
+        let name = format!("{id}:");
+        let is_one =
+            |kept: &KeptText| kept.text.contains(&name) && open(&kept.text).named(id).len() == 1;
+        let kept = Texts::of(self, queue).find(&is_one)?;
+        let document = open(&kept.text);
+        Some(document.title(document.find(id)?).to_owned())
     }
 }
 

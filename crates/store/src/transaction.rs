@@ -9,7 +9,7 @@
     reason = "an editor is waited for, without the lock; folders are made"
 )]
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::applied::{read_applied, write_applied, write_shown};
 use super::baseline::{Baseline, Sight, replaced, spent_path};
 use super::change::{Change, QueueRewrite, Rewrite, Step};
 use super::content::QueueVersion;
-use super::entry::{Entry, LeaseEntry};
+use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::hand::taken_over;
@@ -31,7 +31,7 @@ use super::replace::Staged;
 use super::stamp::Stamp;
 use super::texts::{self, SaveMark};
 use tavern_core::event::Kind;
-use tavern_core::task::{TaskId, Timestamp};
+use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_sys::clock::{self, Deadline};
 use tavern_sys::failpoint;
 use tavern_sys::secrets::redact;
@@ -72,6 +72,10 @@ impl View<'_> {
         if steps.iter().any(|step| !step.edits.is_empty()) {
             // Nobody reads it again, and so it need not be copied to be changed.
             self.board.last_read.forget(&text.queue.path);
+        } else if !self.board.looks_after(&text.queue) {
+            // A task file outside the board is known from now on, also where nothing of it is another.
+            let content = text.content.to_string();
+            return Change::known(sight, text.queue, content, steps);
         }
         Change::of_queue(sight, text, steps)
     }
@@ -130,7 +134,13 @@ impl Board {
             })?;
             index.look_again(queue);
         }
-        self.transact(|_| Ok((Change::default(), ())))
+        self.transact(|_| {
+            for queue in self.queues()? {
+                // It shows less than there is until the next look.
+                drop(self.show_states(&queue));
+            }
+            Ok((Change::default(), ()))
+        })
     }
 
     /// The same board as it will be once what was saved by hand is taken over: to look at, without the lock.
@@ -257,6 +267,9 @@ impl<'b> Locked<'b> {
             };
             drop(locked.commit(Change::notes(vec![note]))?);
         }
+        if last == 0 {
+            drop(locked.commit(Change::notes(board.shown_states(now)?))?);
+        }
         Ok(locked)
     }
 
@@ -345,6 +358,7 @@ impl<'b> Locked<'b> {
         // Without a new snapshot the log is read from the last one on.
         drop(self.board.add_states(&entries));
         let shown = self.show(&entries, leases, files);
+        self.show_states(&entries);
         if entries.is_empty() {
             // Nobody could redo it.
             return shown
@@ -352,6 +366,34 @@ impl<'b> Locked<'b> {
                 .map(Ok);
         }
         Ok(shown.and_then(|()| write_shown(self.board, self.seq)))
+    }
+
+    /// Has the files beside the queues show the states that the events gave. What fails is made up for by the next one.
+    fn show_states(&self, entries: &[Entry]) {
+        let board = self.board;
+        let is_end = |entry: &Entry| {
+            entry
+                .to()
+                .is_some_and(|to| to.is_ended() || to == Status::Dead)
+        };
+        let is_removed = |entry: &&Entry| matches!(entry.change, TextChange::Removed { .. });
+        let of_items = entries
+            .iter()
+            .filter(|entry| entry.state.is_some() || is_removed(entry));
+        let mut queues: BTreeMap<&str, bool> = BTreeMap::new();
+        for (entry, id) in of_items.filter_map(|entry| Some((entry, entry.queue.as_deref()?))) {
+            *queues.entry(id).or_default() |= is_end(entry);
+        }
+        for (id, is_end) in queues {
+            let Ok(queue) = board.queue_by_id(id) else {
+                continue;
+            };
+            drop(if is_end {
+                board.show_states(&queue)
+            } else {
+                board.show_states_in_time(&queue)
+            });
+        }
     }
 
     /// Makes files and leases show the events.

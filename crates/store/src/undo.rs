@@ -23,7 +23,6 @@ use tavern_core::marked_item::MarkedItem;
 use tavern_core::markup::leading_id;
 use tavern_core::merge::{bare, merge};
 use tavern_core::rewrite::{set_item, set_item_by};
-use tavern_core::stood::Way;
 use tavern_core::task::{Status, TaskId};
 use tavern_core::text::{Edit, apply};
 use tavern_sys::clock;
@@ -89,7 +88,7 @@ impl Board {
 }
 
 fn is_change(entry: &Entry) -> bool {
-    entry.change.is_of_item() && entry.queue.is_some() && entry.kind != Kind::Moved
+    entry.is_of_item() && entry.queue.is_some() && entry.kind != Kind::Moved
 }
 
 /// The later event that is in effect itself and has taken this one back. To be asked of each event, the newest first.
@@ -120,24 +119,29 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
     let mut own = Vec::new();
     walk_log(board, None, &mut |entry| {
         let is_later = entry.seq > claim;
-        let is_own =
-            entry.seq <= event.seq && entry.token == Some(claim) && entry.change.is_of_item();
+        let is_own = entry.seq <= event.seq && entry.token == Some(claim) && entry.is_of_item();
         own.extend(is_own.then_some(entry));
         is_later
     })?;
-    let Some(claimed) = own.pop().filter(|entry| entry.seq == claim) else {
+    let Some(claimed) = own.last().filter(|entry| entry.seq == claim) else {
         return Ok(event);
     };
-    let Some((mut was, mut held)) = claimed
-        .change
-        .before()
-        .map(str::to_owned)
-        .zip(claimed.change.after())
-    else {
+    let (left, put) = (
+        claimed.left.clone().or(event.left.clone()),
+        event.put.clone().or(claimed.put.clone()),
+    );
+    let moved = claimed.from().zip(event.to());
+    own.retain(|entry| entry.change.is_of_item());
+    let mut texts = own.iter().rev().map(|entry| &entry.change);
+    let Some(first) = texts.next() else {
+        return Ok(Entry { moved, ..event });
+    };
+    let Some((mut was, mut held)) = first.before().map(str::to_owned).zip(first.after()) else {
         return Ok(event);
     };
-    for entry in own.iter().rev() {
-        let Some(before) = entry.change.before() else {
+    let (mut from, mut to) = (first.from(), first.to());
+    for change in texts {
+        let Some(before) = change.before() else {
             return Ok(event);
         };
         // What was typed meanwhile stays.
@@ -145,13 +149,16 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
         if !merged.conflicts.is_empty() {
             return Ok(event);
         }
-        (was, held) = (merged.text, entry.change.after().unwrap_or_default());
+        (was, held) = (merged.text, change.after().unwrap_or_default());
+        (from, to) = (from.or(change.from()), change.to().or(to));
     }
-    let change = match claimed.change.from().zip(event.change.to()) {
-        None if event.change.after().is_none() => TextChange::Removed {
-            from: claimed.change.from().unwrap_or(Status::Pending),
-            before: was,
-        },
+    let change = match from.zip(to) {
+        None if event.change.after().is_none() && event.change.before().is_some() => {
+            TextChange::Removed {
+                from: from.unwrap_or(Status::Pending),
+                before: was,
+            }
+        }
         moved => {
             let moved = moved.filter(|(from, to)| from != to);
             TextChange::Edited {
@@ -161,9 +168,9 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
             }
         }
     };
-    let (left, put) = (claimed.left.or(event.left), event.put.or(claimed.put));
     Ok(Entry {
         change,
+        moved,
         left,
         put,
         ..event
@@ -233,11 +240,20 @@ impl PreparedUndo {
         if item.is_some_and(|item| item.id.is_none()) {
             event.change = without_id(event.change);
         }
+        let said = item.map(|item| document.text_status(item));
+        if let Some(item) = item.filter(|_| event.change == TextChange::Nothing) {
+            let text = document.block(item).to_owned();
+            event.change = TextChange::Edited {
+                before: text.clone(),
+                after: text,
+                moved: None,
+            };
+        }
         if let Some(item) = item {
             free(board, &document, item)?;
         }
         // The event changed the status: it must still be the one that the event gave.
-        let (from, to) = (event.change.from(), event.change.to());
+        let (from, to) = (event.from(), event.to());
         let is_moved = from != to;
         let changed_since = || Obstacle::Since {
             seq,
@@ -256,11 +272,9 @@ impl PreparedUndo {
             }
             .into());
         }
-        let status = if is_moved {
-            from
-        } else {
-            item.map(|item| item.status)
-        };
+        let (said_from, said_to) = (event.change.from(), event.change.to());
+        let is_said = said_from != said_to;
+        let status = if is_said { said_from } else { said };
         let before = text_before(board, &event)?;
         let was = before.as_deref().map(|before| (before, status));
         let id = before
@@ -272,23 +286,21 @@ impl PreparedUndo {
         let is_untouched = item.is_none()
             || item.map(|item| bare(document.block(item))) == event.change.after().map(bare);
         let content = if is_untouched {
-            let way = Way {
-                from: event.put.clone(),
-                to: event.left.clone(),
-            };
             let marked = event
                 .marked
                 .as_deref()
                 .and_then(|marked| by_its_mark(&document, item, marked, was));
-            marked.unwrap_or_else(|| apply(&text.content, &set_item_by(&document, item, was, &way)))
+            marked.unwrap_or_else(|| {
+                apply(
+                    &text.content,
+                    &set_item_by(&document, item, was, event.left.as_ref()),
+                )
+            })
         } else {
             let Some(was) = was else {
                 return Err(changed_since().into());
             };
-            let after = event
-                .change
-                .after()
-                .map(|after| (after, item.map(|item| item.status)));
+            let after = event.change.after().map(|after| (after, said));
             let base = apply(&text.content, &set_item(&document, item, after));
             let theirs = apply(&text.content, &set_item(&document, item, Some(was)));
             let merged = merge(&base, &text.content, &theirs, &|id| {
@@ -314,7 +326,7 @@ impl PreparedUndo {
         };
         let (task, change) =
             taken_back(&event, before.as_deref(), &document, item, &content).ok_or_else(odd)?;
-        let is_as_it_was = change.after().is_none() || !is_moved || change.to() == from;
+        let is_as_it_was = change.after().is_none() || !is_said || change.to() == said_from;
         if !is_as_it_was || !is_one_apart(&text.content, &content) {
             return Err(odd().into());
         }
@@ -331,6 +343,7 @@ impl PreparedUndo {
             agent: note.agent.clone(),
             cause: Some(format!("event {seq} ({})", event.kind.as_str())),
             undoes: Some(seq),
+            moved: to.zip(from).filter(|moved| moved.0 != moved.1),
             change,
             state,
             left: event.put.clone(),
@@ -470,7 +483,7 @@ fn taken_back(
     item: Option<&Item<'_>>,
     content: &str,
 ) -> Option<(Option<TaskId>, TextChange)> {
-    let was = item.map(|item| (old.block(item).to_owned(), item.status));
+    let was = item.map(|item| (old.block(item).to_owned(), old.text_status(item)));
     let Some(before) = before else {
         let (before, from) = was?;
         return Some((event.task.clone(), TextChange::Removed { from, before }));
@@ -562,7 +575,7 @@ fn place(
     let own = event.queue.as_deref().unwrap_or_default();
     if let Some(task) = &event.task {
         match board.live_task(task) {
-            Ok(found) if event.change.after().is_none() => {
+            Ok(found) if event.change.after().is_none() && event.change.is_of_item() => {
                 return Err(Obstacle::Back {
                     name: name.to_owned(),
                     queue: found.queue.id,
@@ -610,10 +623,10 @@ fn place(
         queue: own.to_owned(),
     };
     let index = match (alike.as_slice(), event.change.after()) {
-        ([], None) => None,
-        (_, None) => return Err(back().into()),
+        ([], None) if event.change.is_of_item() => None,
+        (_, None) if event.change.is_of_item() => return Err(back().into()),
         ([one], Some(_)) => Some(*one),
-        ([], Some(_)) => {
+        ([], _) | (_, None) => {
             return Err(Obstacle::Gone {
                 name: name.to_owned(),
                 since: since.to_vec(),

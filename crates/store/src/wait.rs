@@ -9,7 +9,7 @@ use tavern_sys::file_watch::WatchOrLook;
 use tavern_sys::process::Bell;
 
 impl Board {
-    /// Rings `bell` at everything that could give an agent work or take it away (a queue, a lease's end, `PAUSE`, `STOP` or
+    /// Rings `bell` at everything that could give an agent work or take it away (a queue, an event, `PAUSE`, `STOP` or
     /// a quota file), until what is returned is dropped. Made before looking at the board, so that no change falls between
     /// the look and the wait. It is for who looks into `queues`: their items may wait for those of any other queue, so it is
     /// on all, and on those that are away for a moment; on none for who looks into none. Nothing is made for it: a folder that is
@@ -21,7 +21,10 @@ impl Board {
             self.queues()?.into_iter().chain(self.outside()).collect()
         };
         let named = queues.iter().chain(&others).flat_map(Queue::files);
+        // Most events change no queue.
+        let applied = (!others.is_empty()).then(|| self.private("applied"));
         let files: Vec<PathBuf> = named
+            .chain(applied)
             .chain([self.path("PAUSE"), self.path("STOP")])
             .collect();
         let quota = self.path("quota");

@@ -97,19 +97,10 @@ fn an_answer_that_is_typed_goes_into_the_session() {
         .run("tavern-status", &["T-1"])
         .ends(0)
         .says(question);
-    let queue = project.scratch.queue();
-    let line = queue
-        .lines()
-        .find(|line| line.contains("T-1: Write hello (question: "))
-        .expect("it waits");
-    has(
-        queue.split("## Waiting").nth(1).expect("the lane is there"),
-        &[line],
-    );
     project.scratch.change(
         QUEUE,
-        &format!("{line}\n"),
-        &format!("{line}\n  Answer: 2\n"),
+        "T-1: Write hello\n",
+        "T-1: Write hello\n  Answer: 2\n",
     );
     project.work();
     assert_eq!(project.outcomes(), ["waiting", "success"]);

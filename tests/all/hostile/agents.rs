@@ -1,5 +1,10 @@
 //! An agent's own program that would act as a person, or for the agents of other items.
 
+use std::collections::BTreeMap;
+
+use tavern_core::task::Task;
+
+use crate::state::State;
 use crate::support::{AT_ONCE, Scratch, wait_until};
 
 /// Runs each line of `~/lines` as a verb, and says in `~/said` with which code it ended.
@@ -13,8 +18,9 @@ const WAYS: [&str; 3] = [
     "root=\"$PWD/../../..\"; (cd \"$root\" && setsid env -i PATH=\"$PATH\" HOME=\"$HOME\" EDITOR=true sh ~/attack.sh &)",
 ];
 
-const OTHERS: &str = "- [ ] T-2: Two\n- [ ] T-3: Three (approve: start)\n\n## In Review\n\n- [ ] T-4: Four (commit: COMMIT)\n\n\
-                      ## Waiting\n\n- [ ] T-5: Five (question: which?)\n\n## Completed\n\n- [x] T-6: Six\n\n\
+/// T-4 comes to be in review, and T-5 asks.
+const OTHERS: &str = "- [ ] T-2: Two\n- [ ] T-3: Three (approve: start)\n- [ ] T-4: Four (worktree: false, review: person)\n\
+                      - [ ] T-5: Five\n\n## Completed\n\n- [x] T-6: Six\n\n\
                       ## Dead Letter\n\n- [ ] T-7: Seven\n";
 
 /// What only a person may do.
@@ -50,26 +56,32 @@ fn board(way: &str, lines: &[&str]) -> Scratch {
     let script = format!("{way}\n  while [ ! -e ~/over ]; do sleep 0.05; done\n  echo 1 >1.txt");
     let item = format!("- [ ] T-1: One\n  ```sh\n  {script}\n  ```\n");
     let scratch = Scratch::initialized();
-    let others = OTHERS.replace("COMMIT", &scratch.git(&["rev-parse", "HEAD"]));
     scratch.write(crate::support::CONFIG, AT_ONCE);
     scratch.write(
         crate::support::QUEUE,
-        format!("## Pending\n\n{item}{others}"),
+        format!("## Pending\n\n{item}{OTHERS}"),
     );
+    for (id, how) in [("T-4", &["--done"][..]), ("T-5", &["--waiting", "which?"])] {
+        let token = scratch.claim(id, &[]);
+        scratch.run("tavern-report", &[&[id, "--token", &token], how].concat());
+    }
+    scratch.stands("T-4", "in_review", 1);
+    scratch.stands("T-5", "waiting", 0);
     scratch.write("../home/attack.sh", ATTACK);
     scratch.write("../home/lines", lines.join("\n") + "\n");
     scratch.settle();
     scratch
 }
 
-/// The items of others, as they stand.
-fn others(scratch: &Scratch) -> Vec<String> {
-    let queue = scratch.queue();
-    queue
+/// The items of others: how they stand in the text, and all that they are.
+fn others(scratch: &Scratch) -> (Vec<String>, BTreeMap<String, Task>) {
+    let (queue, mut state) = (scratch.queue(), State::of(scratch));
+    state.tasks.remove("T-1");
+    let lines = queue
         .lines()
         .filter(|line| line.starts_with("- [") && !line.contains(" T-1: "))
-        .map(str::to_owned)
-        .collect()
+        .map(str::to_owned);
+    (lines.collect(), state.tasks)
 }
 
 fn said(scratch: &Scratch) -> Vec<String> {
@@ -118,8 +130,7 @@ fn a_program_that_is_started_by_hand_is_followed_too() {
         "{:?}",
         said(&scratch)
     );
-    let after: Vec<String> = others(&scratch);
-    assert_eq!(after, before);
+    assert_eq!(others(&scratch), before);
 }
 
 #[test]

@@ -34,9 +34,16 @@ fn used_board() -> Scratch {
     let items: String = (1..=3)
         .map(|number| item(&format!("T-{number}"), ""))
         .collect();
-    let queue =
-        format!("{items}\n## Completed\n\n- [x] T-0: Do T-0 (completed: 2026-01-01T00:00:00Z)\n");
+    let queue = format!("{items}- [ ] T-0: Do T-0\n\n## Completed\n");
     let scratch = Scratch::shell(&queue, &format!("{AT_ONCE}archive: {{after: 30d}}\n"));
+    // T-0 ended then.
+    scratch
+        .at(
+            "2026-01-01T00:00:00Z",
+            "tavern-release",
+            &["T-0", "--cancel"],
+        )
+        .succeeds();
     scratch
         .run("tavern-agent", &["--once", "--name", "Frodo"])
         .succeeds();

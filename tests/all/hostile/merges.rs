@@ -39,10 +39,7 @@ fn attack(scratch: &Scratch) -> Ran {
 
 #[test]
 fn an_approval_that_only_the_queue_has_merges_nothing() {
-    let scratch = board(
-        "person",
-        "sed -i 's/status: in_review/status: approved/' QUEUE",
-    );
+    let scratch = board("person", "sed -i 's/T-1: One (/&status: approved, /' QUEUE");
     let approve = "tavern report T-1 --approve";
     attack(&scratch)
         .ends(4)
@@ -108,57 +105,89 @@ fn what_an_item_asked_for_at_its_claim_is_not_taken_out_in_silence() {
     }
 }
 
+/// Types these keys of a state into the task block of T-1.
+fn in_a_task_block(keys: &str) -> String {
+    format!("sed -i \"/T-1: One (/a\\  ~~~yaml task\\n  {keys}\\n  ~~~\" QUEUE")
+}
+
 #[test]
 fn an_approval_is_of_one_commit() {
-    let evil = "echo evil > 1.txt; git add 1.txt; git commit -qm Evil\n\
-                sed -i \"/ T-1: /s/commit: [0-9a-f]*/commit: $(git rev-parse HEAD)/\" QUEUE\n\
+    let evil = "echo evil > 1.txt; git add 1.txt; git commit -qm Evil; commit=$(git rev-parse HEAD)\n\
                 git reset -q --hard HEAD~1";
-    let scratch = board("person", evil);
-    let approved = scratch.git(&["rev-parse", "--short=7", "tavern/T-1"]);
-    scratch
-        .run("tavern-report", &["T-1", "--approve"])
-        .ends(0)
-        .says("T-1 is approved");
-    let ran = attack(&scratch).ends(4);
-    ran.says(&format!(
-        "it was approved at {approved}, and its queue says"
-    ));
-    assert!(!scratch.merged().contains("1.txt"));
-    // What nobody has verified is not approved either.
-    scratch.run("tavern-report", &["T-1", "--approve"]).ends(4);
+    for is_before in [false, true] {
+        let forged = in_a_task_block("commit: $commit");
+        let scratch = board("person", &format!("{evil}\n{forged}"));
+        if is_before {
+            attack(&scratch).ends(0).says("nothing to merge");
+        }
+        // What nobody has verified is not approved either.
+        scratch
+            .run("tavern-report", &["T-1", "--approve"])
+            .ends(0)
+            .says("T-1 is approved");
+        let merge = if is_before {
+            scratch.run("tavern-merge", &[])
+        } else {
+            attack(&scratch)
+        };
+        merge.ends(0).says("T-1 merged as");
+        has(&scratch.queue(), &["  commit: "]);
+        assert_eq!(scratch.git(&["show", "tavern/integration:1.txt"]), "good");
+    }
 }
 
 #[test]
 fn an_approval_that_nobody_has_given_counts_for_nobody() {
-    let forged = "sed -i '/ T-1: /s/status: in_review/status: in_review, approvals: [reviewer\\/Sam]/' QUEUE";
-    let scratch = board("[reviewer, person]", forged);
+    let keys =
+        "status: in_review, commit: $(git rev-parse tavern/T-1), approvals: [reviewer\\/Sam]";
+    let waits = |scratch: &Scratch| {
+        scratch
+            .run("tavern-report", &["T-1", "--approve"])
+            .ends(0)
+            .says("T-1 is in_review, and waits for reviewer");
+        scratch
+            .run("tavern-merge", &[])
+            .ends(0)
+            .says("nothing to merge");
+        assert!(!scratch.merged().contains("1.txt"));
+    };
+    // Who has approved it is known apart from the text.
+    let forged = in_a_task_block("approvals: [reviewer/Sam]");
+    let scratch = board("[reviewer, person]", &forged);
     attack(&scratch).ends(0).says("nothing to merge");
     has(&scratch.queue(), &["approvals: [reviewer/Sam]"]);
-    // Who has approved it is known apart from the text.
+    waits(&scratch);
+    // In its parenthesis they make all of that title, and nothing is done until they are taken out.
+    let forged = format!("sed -i \"s/T-1: One (/&{keys}, /\" QUEUE");
+    let scratch = board("[reviewer, person]", &forged);
+    attack(&scratch).ends(0).says("nothing to merge");
     scratch
         .run("tavern-report", &["T-1", "--approve"])
-        .ends(0)
-        .says("T-1 is in_review, and waits for reviewer");
-    assert!(!scratch.queue().contains("approvals"));
+        .ends(4)
+        .says("`T-1` is quarantined");
     scratch
         .run("tavern-merge", &[])
         .ends(0)
         .says("nothing to merge");
     assert!(!scratch.merged().contains("1.txt"));
-    // Where nothing of it is known, the text counts, and the log.
-    let scratch = board("[reviewer, person]", forged);
-    attack(&scratch).ends(0);
-    let queue = scratch.queue();
-    scratch.begin(&queue);
-    scratch
-        .run("tavern-report", &["T-1", "--approve"])
-        .ends(0)
-        .says("T-1 is approved");
-    scratch
-        .run("tavern-merge", &[])
-        .ends(4)
-        .says("the log has no approval of reviewer/Sam; take it out");
-    assert!(!scratch.merged().contains("1.txt"));
+    // Where the log is lost what shows the states tells them, but for approvals.
+    for status in ["in_review", "approved"] {
+        let scratch = board("[reviewer, person]", "true");
+        let commit = scratch.git(&["rev-parse", "tavern/T-1"]);
+        let shown = format!(
+            "T-1: {{status: {status}, commit: {commit}, approvals: [reviewer/Sam, person/Sam]}} # One\n"
+        );
+        fs::remove_dir_all(scratch.work().join(".git/tavern")).expect("it is there");
+        scratch.write(".tavern/queues/main.state.yaml", shown);
+        scratch.settle();
+        scratch.stands("T-1", status, 0);
+        let code = if status == "approved" { 4 } else { 0 };
+        scratch
+            .run("tavern-merge", &[])
+            .ends(code)
+            .says_not("merged as");
+        waits(&scratch);
+    }
 }
 
 #[test]

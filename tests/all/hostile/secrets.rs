@@ -259,7 +259,6 @@ fn keys_and_tokens_are_in_nothing_that_is_written_or_shown() {
         &reason,
         &["[redacted MY_API_KEY]", "[redacted GitHub token]"],
     );
-    has(&scratch.queue(), &["[redacted MY_API_KEY]"]);
     has(
         &scratch
             .run("tavern-runs", &["cat", "T-1", "output.log"])
@@ -288,13 +287,9 @@ fn a_key_is_redacted_also_where_an_agents_own_program_is_told_it() {
     let scratch = board(script, &[], "max_attempts: 1\n");
     scratch.write("../home/found", KEY);
     leak(&scratch);
-    has(
-        &scratch.queue(),
-        &[
-            "Rotate [redacted MY_API_KEY]",
-            "401 for [redacted MY_API_KEY]",
-        ],
-    );
+    has(&scratch.queue(), &["Rotate [redacted MY_API_KEY]"]);
+    let reason = scratch.item("T-1")["reason"].to_string();
+    has(&reason, &["401 for [redacted MY_API_KEY]"]);
     is_told_nowhere(&scratch);
 }
 

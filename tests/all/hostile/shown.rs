@@ -17,7 +17,10 @@ const OWN: [&str; 6] = [
 
 #[test]
 fn words_of_others_are_shown_and_not_obeyed() {
-    let scratch = Scratch::shell("", AT_ONCE);
+    let scratch = Scratch::shell("- [ ] T-6: asks\n", AT_ONCE);
+    let token = scratch.claim("T-6", &[]);
+    let asked = ["T-6", "--token", &token, "--waiting", WORDS];
+    scratch.run("tavern-report", &asked).ends(8);
     let script = format!(
         "printf '%s\\n' '{WORDS}'; printf '%s\\n' '{WORDS}' >&2; echo '{WORDS}' > file; exit 3"
     );
@@ -28,8 +31,8 @@ fn words_of_others_are_shown_and_not_obeyed() {
              - [ ] T-1: {WORDS} (role: coder, {WORDS}: 1)\n  ```sh\n  {script}\n  ```\n\
              - [ ] T-2: x (after: \"{WORDS}\", status: {WORDS})\n- [{WORDS}] T-3: y\n\
              \n## Pending\n\n- [ ] T-4: fails {WORDS} (max_attempts: 1)\n\n  ```sh\n  {script}\n  ```\n\
-             - [ ] T-5: {WORDS} (reason: \"{WORDS}\", done_when: \"{WORDS}\", question: \"{WORDS}\")\n  {WORDS}\n\
-             \n## Waiting\n\n- [ ] T-6: asks {WORDS} (question: \"{WORDS}\")\n"
+             - [ ] T-5: {WORDS} (done_when: \"{WORDS}\")\n  {WORDS}\n\
+             - [ ] T-6: asks {WORDS}\n"
         ),
     );
     scratch.write(

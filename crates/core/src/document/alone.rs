@@ -113,11 +113,11 @@ mod tests {
 
     #[test]
     fn a_status_that_is_not_read_back_is_not_written() {
-        let text = "- [ ] T-1: a (reason: see [x)\n";
+        let text = "- [ ] T-1: a (model: see [x)\n";
         let (document, _) = parse(text);
         let (item, id) = (&document.items()[0], "T-1".parse().expect("an ID"));
         for (at, key, is_read) in [
-            ("reason", "status: in_progress, ", true),
+            ("model", "status: in_progress, ", true),
             (")", ", status: in_progress", false),
         ] {
             let edits = [Edit::insert(text.find(at).expect("it is there"), key)];

@@ -18,9 +18,12 @@ impl<'t> Document<'t> {
     pub fn items(&self) -> &[Item<'t>] {
         match &self.items {
             ItemList::Read(items) => items,
-            ItemList::Outlined { all, .. } => all.get_or_init(|| match parse(self.text).0.items {
-                ItemList::Read(items) => items,
-                ItemList::Outlined { .. } => unreachable!("`parse` reads all items"),
+            ItemList::Outlined { all, .. } => all.get_or_init(|| {
+                let document = parse(self.text).0.with_states(self.states.clone());
+                match document.items {
+                    ItemList::Read(items) => items,
+                    ItemList::Outlined { .. } => unreachable!("`parse` reads all items"),
+                }
             }),
         }
     }
@@ -45,9 +48,11 @@ impl<'t> Document<'t> {
     pub fn item(&self, at: usize) -> &Item<'t> {
         match &self.items {
             ItemList::Read(items) => &items[at],
-            ItemList::Outlined { places, read, .. } => {
-                read[at].get_or_init(|| Box::new(read_item(self, &places[at])))
-            }
+            ItemList::Outlined { places, read, .. } => read[at].get_or_init(|| {
+                let mut item = read_item(self, &places[at]);
+                self.remember(&mut item);
+                Box::new(item)
+            }),
         }
     }
 
@@ -126,9 +131,11 @@ impl<'t> Document<'t> {
     /// Of the item at this index.
     pub fn status_at(&self, at: usize) -> Status {
         match &self.items {
-            ItemList::Outlined { places, .. } => {
-                places[at].status.unwrap_or_else(|| self.item(at).status)
-            }
+            ItemList::Outlined { places, .. } => match places[at].status {
+                Some(status) if self.states.has_no_open() => status,
+                Some(status) => self.remembered_status(at).unwrap_or(status),
+                None => self.item(at).status,
+            },
             ItemList::Read(items) => items[at].status,
         }
     }
@@ -164,16 +171,17 @@ impl<'t> Document<'t> {
         .is_some()
     }
 
-    /// The text from where the title of the item at this index begins, told without reading it.
-    pub(crate) fn text_from_title(&self, at: usize) -> &str {
-        match &self.items {
-            ItemList::Read(items) => &self.text[items[at].title.start..],
-            ItemList::Outlined { places, .. } => {
-                let line = &self.text[places[at].span.start + BOX + 2..places[at].span.end];
-                let title = line[markup::leading_id(line).1..].trim_start();
-                title.strip_prefix(markup::STRIKE).unwrap_or(title)
-            }
-        }
+    /// The item at this index may not be taken before some time, told without reading it.
+    pub fn may_wait(&self, at: usize) -> bool {
+        let is_remembered = || {
+            Some(
+                self.states()
+                    .get_open(&self.id_at(at)?)?
+                    .not_before()
+                    .is_some(),
+            )
+        };
+        self.may_say(at, Key::NotBefore.as_str()) || is_remembered().unwrap_or(false)
     }
 
     /// The index of the first item that begins at `start` or behind it.
@@ -210,14 +218,47 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The status that an item has by all that it says and stands under.
-    pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
-        item.status = lane::status(self.place(item), item.said, self.lane_set);
+    fn remembered_status(&self, at: usize) -> Option<Status> {
+        self.states.get_open(&self.id_at(at)?)?.status()
+    }
+
+    /// The status that an item's box, lane and `status:` key say, whatever is remembered of it.
+    pub fn text_status(&self, item: &Item<'_>) -> Status {
+        match lane::status(self.place(item), item.said, self.lane_set) {
+            Status::Completed if item.checked && item.is_struck_out(self.text) => Status::Cancelled,
+            status => status,
+        }
+    }
+
+    /// A person has typed that somebody holds the item.
+    pub fn is_typed_as_held(&self, item: &Item<'_>) -> bool {
+        let known = item.id.as_ref().and_then(|id| self.states.get_open(id));
+        item.status.is_held() && known.is_none()
+    }
+
+    /// The item as what is remembered of it makes it.
+    pub(super) fn remember(&self, item: &mut Item<'t>) {
+        let Some(keys) = item.id.as_ref().and_then(|id| self.states.get_open(id)) else {
+            return;
+        };
+        item.not_before = item.not_before.max(keys.not_before());
+        if let Some(status) = keys.status() {
+            let was_typed_as_held = item.status.is_held();
+            item.status = status;
+            item.aside &= !was_typed_as_held || self.is_left_out(item);
+        }
+    }
+
+    fn is_left_out(&self, item: &Item<'_>) -> bool {
         // Whose claim has ended is its writer's.
         let is_left = |mark| mark != markup::CLAIMED || !item.status.is_ended();
-        // Whoever claims an item writes when it was begun.
-        item.aside |= item.status.is_held() && !item.begun
-            || markup::left_out(self.title(item)).is_some_and(is_left);
+        markup::left_out(self.title(item)).is_some_and(is_left)
+    }
+
+    /// The status that an item has by all that it says and stands under.
+    pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
+        item.status = self.text_status(item);
+        item.aside |= item.status.is_held() || self.is_left_out(item);
         let Some(Under::Other { is_slip, .. }) = under.filter(|_| self.has_lanes()) else {
             return;
         };

@@ -4,9 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{Document, Item, ItemPlace};
-use crate::key::Shape;
-use crate::markup;
+use super::{Item, ItemPlace};
 use crate::metadata::{self, Field, Key, KeyEntry, Meaning, Owner, TaskBlock, Unread, Why};
 use crate::problem::Problem;
 use crate::status::Status;
@@ -17,10 +15,6 @@ const MOST_AFTER: usize = 100;
 /// Forgets the status or priority of the items that may have a key of their own on which it depends. A key counts only where it is
 /// spelt out.
 pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
-    // When it was completed says nothing of what is ticked, which in a long list is most.
-    let is_unticked =
-        |place: &ItemPlace| place.status == Some(Status::Completed) && !place.is_ticked(text);
-    let any_unticked = places.iter().any(is_unticked);
     let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace)| {
         let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
         for place in places.iter_mut() {
@@ -34,108 +28,6 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     };
     leave(Key::Status.as_str(), &|place| place.status = None);
     leave(Key::Priority.as_str(), &|place| place.priority = None);
-    if any_unticked {
-        leave(Key::Completed.as_str(), &|place| {
-            place.status = place.status.filter(|_| !is_unticked(place));
-        });
-    }
-}
-
-impl Document<'_> {
-    /// The keys of a pending item that somebody may have typed as they are, with where their names are.
-    fn pending_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
-        let has_keys = item.block.is_some() || (item.id.is_some() && item.metadata.is_some());
-        if item.status != Status::Pending || !has_keys {
-            return Vec::new();
-        }
-        let known = |entry: KeyEntry<'_>| match entry.meaning {
-            Meaning::Known(key, _) => Some((key, entry.at..entry.at + entry.name.len())),
-            _ => None,
-        };
-        self.entries(item).into_iter().filter_map(known).collect()
-    }
-
-    /// The same where none tells that Tavern wrote them.
-    fn untold_keys(&self, item: &Item<'_>) -> Vec<(Key, Range<usize>)> {
-        let keys = self.pending_keys(item);
-        // How often it was tried or came back stands beside the reason, or beside keys of a person.
-        let stands_beside = |key: &Key| key.may_be_typed() || *key == Key::Reason;
-        let is_beside = keys.iter().any(|(key, _)| stands_beside(key));
-        let tells = |key: Key| {
-            matches!(key, Key::Status | Key::NotBefore) || key.shape() == Shape::Count && is_beside
-        };
-        if keys
-            .iter()
-            .any(|(key, _)| key.owner() == Owner::State && tells(*key))
-        {
-            Vec::new()
-        } else {
-            keys
-        }
-    }
-
-    /// The item with all of its parenthesis as a part of its title: it has no keys but Tavern's own, and none tells that Tavern wrote them.
-    /// Whether it did, its log knows.
-    pub fn with_words<'t>(&self, item: &Item<'t>) -> Option<Item<'t>> {
-        let keys = self.untold_keys(item);
-        let are_words = item.id.is_some()
-            && item.block.is_none()
-            && item.metadata.as_ref().is_some_and(|span| {
-                span.start < markup::line_end(self.text, item.title.end, item.span.end)
-            })
-            && !keys.is_empty()
-            && keys.len() == self.entries(item).len()
-            && keys.iter().all(|(key, _)| key.may_be_words());
-        are_words.then(|| item.with_keys_in_title())
-    }
-
-    /// What is told of the first key of a pending item that the next claim replaces, where none beside it tells that Tavern wrote it.
-    pub(super) fn replaced_key(&self, item: &Item<'_>) -> Option<Problem> {
-        let keys = if self.with_words(item).is_some() {
-            Vec::new()
-        } else {
-            self.untold_keys(item)
-        };
-        let (key, name) = keys
-            .into_iter()
-            .find(|(key, _)| key.is_replaced() && *key != Key::Reason)?;
-        Some(self.told_as_replaced(item, key, name))
-    }
-
-    /// The keys of a pending item that Tavern may have written, and that the next claim replaces, each with what is to be told of it if
-    /// it was typed: its log knows. What it has worked on has an `attempt`.
-    pub fn doubtful_keys(&self, item: &Item<'_>) -> Vec<(Key, Problem)> {
-        let mut keys = self.pending_keys(item);
-        let tells = |key: Key| matches!(key, Key::Status | Key::NotBefore | Key::Attempt);
-        if keys.iter().any(|(key, _)| tells(*key)) || self.with_words(item).is_some() {
-            keys.clear();
-        }
-        let is_doubtful =
-            |key: &Key| !key.may_be_typed() && (!key.is_replaced() || *key == Key::Reason);
-        let doubtful = keys.into_iter().filter(|(key, _)| is_doubtful(key));
-        doubtful
-            .map(|(key, name)| (key, self.told_as_replaced(item, key, name)))
-            .collect()
-    }
-
-    fn told_as_replaced(&self, item: &Item<'_>, key: Key, name: Range<usize>) -> Problem {
-        let message = format!(
-            "`{}` is a key of Tavern's, which the next claim replaces",
-            key.as_str()
-        );
-        let is_below = item
-            .metadata
-            .as_ref()
-            .is_some_and(|span| self.text[item.title.end..span.start].contains('\n'));
-        let hint = if is_below && name.start < item.head.end {
-            "to keep the words put a blank line above them"
-        } else if name.start < item.head.end {
-            "to keep the words as title put them into a parenthesis of their own, before the other keys"
-        } else {
-            "to keep the words write them outside of the `yaml task` block"
-        };
-        Problem::warning("misplaced-key", name, message, hint)
-    }
 }
 
 /// The end of a hint about a key that is not read as one.
@@ -150,7 +42,7 @@ pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unrea
     let (code, message, hint) = match unread.why {
         Why::NotTyped => (
             "misplaced-key",
-            format!("`{written}` is no key of an item without an ID{IS_TITLE}"),
+            format!("`{written}` is no key that a text may have{IS_TITLE}"),
             "put the other keys into parentheses of their own, at the end of the line".to_owned(),
         ),
         Why::WrongValue => (
@@ -253,14 +145,12 @@ pub(super) fn note<'t>(
             (Key::After, Field::Ids(ids, names)) => (item.after, item.after_names) = (ids, names),
             (Key::Parent, Field::Id(id)) => item.parent = Some(id),
             (Key::Status, Field::Status(status)) => item.said.status = Some(status),
-            (Key::Started, Field::Time(_)) => item.begun = true,
-            (Key::Completed, Field::Time(_)) => item.said.completed = true,
             _ => {}
         },
         Meaning::Absent(_) => {}
         Meaning::Wrong(key) => {
             // Nobody may not be worked on for these: people write them in words, too.
-            let is_record = matches!(key, Key::Started | Key::Completed | Key::Due);
+            let is_record = key == Key::Due;
             item.quarantined |= !is_record;
             let span = if entry.value.is_empty() {
                 name_span
@@ -282,6 +172,9 @@ pub(super) fn note<'t>(
         }
         Meaning::Unknown => {
             let hint = match Key::nearest(entry.name) {
+                _ if Key::named(entry.name).is_some() => {
+                    "Tavern keeps it apart from the text: here it does nothing".to_owned()
+                }
                 Some(near) => format!("did you mean `{}`?", near.as_str()),
                 None => "it is kept, but nothing reads it".to_owned(),
             };

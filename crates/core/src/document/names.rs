@@ -206,11 +206,11 @@ impl<'t> Document<'t> {
 
     /// Tells of such keys, and has nobody work their items.
     fn read_misplaced(&mut self, problems: &mut Vec<Problem>) {
-        problems.extend(self.items().iter().flat_map(|item| {
-            self.replaced_key(item)
-                .into_iter()
-                .chain(self.unread_guards(item))
-        }));
+        problems.extend(
+            self.items()
+                .iter()
+                .flat_map(|item| self.unread_guards(item)),
+        );
         let found = |at: usize| self.misplaced_guard(self.item(at)).map(|guard| (at, guard));
         let all: Vec<_> = (0..self.count()).filter_map(found).collect();
         let ItemList::Read(items) = &mut self.items else {

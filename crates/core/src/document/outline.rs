@@ -97,7 +97,6 @@ impl ItemPlace {
             Said {
                 ticked: self.is_ticked(text),
                 status: None,
-                completed: false,
             },
             lane_set,
         )

@@ -539,7 +539,6 @@ impl<'t, 's> Reader<'t, 's> {
             within,
             quarantined,
             aside: is_in_own,
-            begun: false,
             priority: headed.priority,
             stating: headed.stating,
             role: None,
@@ -559,7 +558,6 @@ impl<'t, 's> Reader<'t, 's> {
             said: Said {
                 ticked: checked,
                 status: None,
-                completed: false,
             },
             span,
         };

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_yaml::Value;
 
 use super::one::{One, Region, Side};
+use crate::id::TaskId;
 use crate::markup::{self, STRIKE};
 use crate::metadata::{self, Field, Key, Meaning, Owner};
 use crate::yaml;
@@ -77,22 +78,14 @@ enum Spelling {
     Nothing,
 }
 
-/// Whose state an item gets that both sides have in a state of its own.
-#[derive(Clone, Debug)]
-pub(super) struct Taken {
-    pub side: Side,
-    /// Who has approved the work, if that is more than one side knows.
-    pub approvals: Option<Vec<String>>,
-}
-
 /// The first line, and the lines of the `yaml task` block. `winner` is the side whose status the item gets, if they
-/// differ, `state` that of which it gets the whole state, if both have changed it.
+/// differ. It goes by `id`.
 pub(super) fn line_and_block(
     base: Option<One<'_, '_>>,
     ours: One<'_, '_>,
     theirs: One<'_, '_>,
     winner: Option<Side>,
-    state: Option<&Taken>,
+    id: Option<&TaskId>,
     marks: &mut Vec<(String, String)>,
 ) -> (String, Option<String>) {
     let text = ours.document.text();
@@ -108,13 +101,6 @@ pub(super) fn line_and_block(
         same if same == item.checked => &text[item.box_char..=item.box_char],
         true => "x",
         false => " ",
-    };
-    let id = match (&item.id, &their_item.id) {
-        (None, theirs) => theirs.as_ref(),
-        (ours, None) if base_item.is_some_and(|base| base.id == *ours) => None,
-        // Taken on both sides it goes by the ID under which the state that counts was made.
-        (_, Some(theirs)) if state.is_some_and(|taken| taken.side == Side::Theirs) => Some(theirs),
-        (ours, _) => ours.as_ref(),
     };
     let title = match (base.map(One::title), ours.title(), theirs.title()) {
         (was, ours, theirs) if ours == theirs || was == Some(theirs) => ours,
@@ -156,16 +142,7 @@ pub(super) fn line_and_block(
     let mut block = block.map(str::to_owned);
     for name in names(&keys) {
         let [was, ours, theirs] = [0, 1, 2].map(|side| find(&keys[side], name));
-        let of_state =
-            state.filter(|_| Key::named(name).is_some_and(|key| key.owner() == Owner::State));
-        let wanted = match of_state {
-            Some(Taken {
-                approvals: Some(approvals),
-                ..
-            }) if name == Key::Approvals.as_str() => Spelling::List(approvals.clone()),
-            Some(Taken { side, .. }) => as_side(*side, ours, theirs),
-            None => wanted(was, ours, theirs, winner, marks),
-        };
+        let wanted = wanted(was, ours, theirs, winner, marks);
         set(
             (&mut line, title_end),
             &mut block,

@@ -53,10 +53,9 @@ impl<'v, 't> One<'v, 't> {
         [old.bare_block(), old.nameless_block()].contains(&self.nameless_block())
     }
 
-    /// Whoever holds it has it by the same ID in `other`, and as they made it.
+    /// Whoever holds it has it by the same ID in `other`, and in the same status.
     pub fn is_held_as(self, other: One<'_, '_>) -> bool {
-        let state = |one: One<'_, '_>| one.document.task_of(one.item).state;
-        self.item.id == other.item.id && state(self) == state(other)
+        self.item.id == other.item.id && self.item.status == other.item.status
     }
 
     /// What its first line begins with: its indentation, its bullet and the box, up to what is in that.

@@ -1,9 +1,6 @@
 //! The rules of `specs/merge.md`, row for row, and what holds for any documents.
 
-use super::conflict::MARK;
 use super::*;
-use crate::lane::LaneKind;
-use crate::task::State;
 
 fn merged(base: &str, ours: &str, theirs: &str) -> MergedText {
     merge(base, ours, theirs, &|_| false)
@@ -73,15 +70,15 @@ const ROWS: &[Merged] = &[
     (
         "- [ ] one\n- [ ] two (agent: bob)\n",
         "- [ ] one\n",
-        "- [ ] one\n- [ ] T-2: two (agent: bob) (status: null)\n",
+        "- [ ] one\n- [ ] T-2: two (agent: bob)\n",
         "- [ ] one\n",
         &[],
     ),
     (
         "- [ ] one\n- [ ] two\n",
         "- [ ] one\n",
-        "- [ ] one\n- [ ] T-2: two (agent: Sam, status: in_progress)\n",
-        "- [ ] one\n- [ ] T-2: two (agent: Sam, status: in_progress)\n",
+        "- [ ] one\n- [ ] T-2: two (status: in_progress)\n",
+        "- [ ] one\n- [ ] T-2: two (status: in_progress)\n",
         &["removed"],
     ),
     // The same new item is one, and two are two; of one ID there is one.
@@ -124,16 +121,16 @@ const ROWS: &[Merged] = &[
     // What stands at the end of a line is merged by itself, blanks and the names of blocks too.
     (
         "- [ ] T-1: one\n- [ ] T-2: two\n  Words.\n",
-        "- [ ] T-1: one (agent: Sam, status: in_progress)\n- [ ] T-2: two\n  Words.\n",
+        "- [ ] T-1: one (status: in_progress)\n- [ ] T-2: two\n  Words.\n",
         "- [ ] T-1: one  \n- [ ] T-2: two\n  Words.\t\n",
-        "- [ ] T-1: one (agent: Sam, status: in_progress)  \n- [ ] T-2: two\n  Words.\t\n",
+        "- [ ] T-1: one (status: in_progress)  \n- [ ] T-2: two\n  Words.\t\n",
         &[],
     ),
     (
         "- [ ] T-1: one\n- [ ] T-2: two ^a\n",
-        "- [x] T-1: ~~one~~\n  (status: cancelled)\n- [x] T-2: two ^a\n  (commit: 1a2b3c4)\n",
+        "- [x] T-1: ~~one~~\n  (status: cancelled)\n- [x] T-2: two ^a\n  (role: a)\n",
         "- [ ] T-1: one ^b\n- [ ] T-2: two\n  Words.\n",
-        "- [x] T-1: ~~one~~ ^b\n  (status: cancelled)\n- [x] T-2: two\n  (commit: 1a2b3c4)\n  Words.\n",
+        "- [x] T-1: ~~one~~ ^b\n  (status: cancelled)\n- [x] T-2: two\n  (role: a)\n  Words.\n",
         &[],
     ),
     (
@@ -299,83 +296,6 @@ fn an_item_that_has_an_id_is_no_new_line_that_only_reads_like_it() {
     assert_eq!(told, expected);
 }
 
-/// What the one item of a document is.
-fn state(text: &str) -> State {
-    let (document, problems) = parse(text);
-    assert_eq!(problems, [], "{text}");
-    document.task_of(&document.items()[0]).state
-}
-
-#[test]
-fn of_two_states_one_is_taken_whole() {
-    let pending = "tags: [a]";
-    let approved =
-        "status: approved, tags: [a], attempt: 1, commit: 1a2b3c4, approvals: [reviewer/Sam]";
-    let in_review =
-        "status: in_review, attempt: 1, author: Frodo, commit: 1a2b3c4, approvals: [reviewer/Sam]";
-    let held =
-        "status: in_progress, tags: [a], agent: Merry, attempt: 2, started: 2026-11-22T10:00:00Z";
-    let dead = "status: dead, tags: [a], attempt: 3, reason: no, retried: true";
-    let merged_as = "status: completed, commit: 1a2b3c4, completed: 2026-11-22T10:00:00Z";
-    let tick = |keys: &str| {
-        if keys.starts_with("status: completed") {
-            'x'
-        } else {
-            ' '
-        }
-    };
-    let bare = |keys: &str| format!("- [{}] T-2: two ({keys})\n", tick(keys));
-    let in_lane = |keys: &str| {
-        let own = LaneKind::of(state(&bare(keys)).status());
-        let item = |kind| {
-            if kind == own {
-                bare(keys) + "\n"
-            } else {
-                String::new()
-            }
-        };
-        LaneKind::ALL
-            .map(|kind| format!("## {}\n\n{}", kind.name(), item(kind)))
-            .concat()
-    };
-    for (base, further, other) in [
-        (pending, approved, held),
-        (pending, in_review, held),
-        (pending, dead, approved),
-        (in_review, dead, held),
-        // Of the same status the one with more attempts, then the one with a commit.
-        (pending, held, "status: in_progress, agent: Sam, attempt: 1"),
-        (pending, merged_as, "status: completed, agent: Sam"),
-    ] {
-        for [base, further, other] in [
-            [base, further, other].map(bare),
-            [base, further, other].map(in_lane),
-        ] {
-            for (ours, theirs) in [(&further, &other), (&other, &further)] {
-                let text = merged(&base, ours, theirs).text;
-                assert_eq!(state(&text), state(&further), "{text}");
-                assert!(!text.contains(MARK), "{text}");
-                // Not even as keys that mean nothing in that status.
-                let known = [
-                    "agent",
-                    "attempt",
-                    "commit",
-                    "approvals",
-                    "reason",
-                    "retried",
-                    "author",
-                ];
-                for key in known
-                    .iter()
-                    .filter(|key| !further.contains(&format!("{key}:")))
-                {
-                    assert!(!text.contains(&format!("{key}:")), "{key} in {text}");
-                }
-            }
-        }
-    }
-}
-
 #[test]
 fn statuses_are_ranked_as_the_specification_lists_them() {
     let rule = include_str!("../../../../specs/merge.md")
@@ -392,86 +312,6 @@ fn statuses_are_ranked_as_the_specification_lists_them() {
     let mut ranked = Status::ALL;
     ranked.sort_by_key(|status| rank(*status));
     assert_eq!(ranked.map(Status::as_str), names[..]);
-}
-
-/// Whichever side merges, and whoever has resolved it before.
-#[test]
-fn of_two_that_took_an_item_the_first_counts_on_both_sides() {
-    let base = "- [ ] T-2: two\n";
-    let held = |agent: &str, time: &str| {
-        format!(
-            "- [ ] T-2: two (status: in_progress, agent: {agent}, attempt: 1, started: 2026-11-22T10:00:{time}Z)\n"
-        )
-    };
-    let done = |commit: &str, time: &str| {
-        format!(
-            "- [x] T-2: two (attempt: 1, completed: 2026-11-22T10:00:{time}Z, commit: {commit})\n"
-        )
-    };
-    for (counts, other) in [
-        (held("Sam", "01"), held("Frodo", "02")),
-        (held("Frodo", "01"), held("Sam", "01")),
-        (done("9a9b9c9", "01"), done("1a2b3c4", "02")),
-        (done("9a9b9c9", "03"), held("Sam", "01")),
-    ] {
-        for (ours, theirs) in [(&counts, &other), (&other, &counts)] {
-            assert_eq!(merged(base, ours, theirs).text, counts);
-        }
-    }
-}
-
-#[test]
-fn approvals_of_one_commit_are_united_and_of_two_are_not() {
-    let item = |keys: &str| format!("- [ ] T-2: two (status: {keys})\n");
-    let asked = "in_review, author: Frodo, commit: 1a2b3c4";
-    let names = |text: &str| {
-        let state = state(text);
-        let approvals = state
-            .work()
-            .expect("it is in review")
-            .approvals
-            .iter()
-            .map(ToString::to_string);
-        (
-            state.commit().expect("it is in review").to_owned(),
-            approvals.collect::<Vec<_>>(),
-        )
-    };
-    let rows = [
-        (
-            "",
-            "reviewer/Sam",
-            "reviewer/Merry@1a2b3c4",
-            &["reviewer/Merry", "reviewer/Sam"][..],
-        ),
-        (
-            "reviewer/Sam",
-            "reviewer/Sam, security/Pip",
-            "",
-            &["security/Pip"],
-        ),
-    ];
-    for (was, mine, other, expected) in rows {
-        let with = |approvals: &str| item(&format!("{asked}, approvals: [{approvals}]"));
-        let text = clean(&with(was), &with(mine), &with(other));
-        assert_eq!(
-            names(&text),
-            (
-                "1a2b3c4".into(),
-                expected.iter().map(|&name| name.to_owned()).collect()
-            ),
-            "{text}"
-        );
-    }
-    // Work that was done twice: the approvals of the one say nothing of the other.
-    let base = item("in_progress, agent: Frodo, attempt: 1");
-    let ours = item(&format!("{asked}, attempt: 1, approvals: [reviewer/Sam]"));
-    let theirs =
-        item("in_review, author: Pip, commit: 9a9b9c9, attempt: 1, approvals: [reviewer/Merry]");
-    assert_eq!(
-        names(&merged(&base, &ours, &theirs).text),
-        ("1a2b3c4".into(), vec!["reviewer/Sam".to_owned()])
-    );
 }
 
 /// One side has the mark of its encoding before the first item, as some editors write it.
@@ -499,14 +339,11 @@ fn what_the_other_side_typed_stays_beside_a_byte_order_mark() {
 
 #[test]
 fn what_a_person_answers_is_never_lost() {
-    let asked =
-        "- [ ] T-2: two (status: waiting, question: \"red?\"; KEYS)\n".replace("; KEYS", "");
-    let answered = asked.replace("\"red?\"", "\"red?\", answer: blue");
+    let asked = "- [ ] T-2: two (status: waiting)\n".to_owned();
+    let answered = asked.replace("waiting", "waiting, answer: blue");
     for theirs in [
-        asked
-            .replace("waiting", "in_progress")
-            .replace("question: \"red?\"", "agent: Sam"),
-        asked.replace("\"red?\"", "\"red?\", reason: late"),
+        asked.replace("waiting", "in_progress"),
+        asked.replace("two", "second"),
     ] {
         for (ours, theirs) in [(&answered, &theirs), (&theirs, &answered)] {
             let text = clean(&asked, ours, theirs);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::pairs::{Pair, Pairs, begins_value, closing_quote, key_at, skip_blanks};
-use super::value::{is_written_time, meaning, plain_of};
+use super::value::{meaning, plain_of};
 use super::{Key, Meaning, Owner, Shape};
 
 /// A parenthesis that looks like metadata and is title, by one of its keys.
@@ -56,39 +56,11 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     if !line.starts_with(['(', '`']) || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
         return None;
     }
-    let by = writer(line, 0..line.len(), by);
-    let is_state = |pair: Pair| {
-        let is_own =
-            Key::named(&line[pair.name.clone()]).is_some_and(|key| key.owner() == Owner::State);
-        is_own && counts(line, &pair, by)
-    };
-    if by == Owner::Person && !Pairs::of_parenthesis(line, 0..line.len()).any(is_state) {
+    if by == Owner::Person {
         return None;
     }
     let start = under.len() - under.trim_start().len();
     Some(start..start + line.len())
-}
-
-/// Whose keys the parenthesis may have. Whoever takes an ID away leaves what Tavern wrote behind it: when it was done, who began it and when,
-/// or beside keys of a person its status, or how often it was tried.
-fn writer(line: &str, span: Range<usize>, by: Owner) -> Owner {
-    let pairs = || Pairs::of_parenthesis(line, span.clone());
-    let says = |key: Key| pairs().any(|pair| &line[pair.name] == key.as_str());
-    let is_timed = |key: Key| {
-        pairs().any(|pair| {
-            &line[pair.name.clone()] == key.as_str() && is_written_time(&line[pair.value.clone()])
-        })
-    };
-    let is_begun = || is_timed(Key::Started) && says(Key::Agent);
-    let is_any = || pairs().any(|pair| counts(line, &pair, by));
-    let is_of_state = || {
-        [Key::Status, Key::Attempt, Key::Returns]
-            .into_iter()
-            .any(says)
-    };
-    let is_left = by == Owner::Person
-        && (is_timed(Key::Completed) || is_begun() || is_of_state() && is_any());
-    if is_left { Owner::State } else { by }
 }
 
 /// The pair says something to Tavern, so that its parenthesis is metadata. A value that the key can't have does so where its writer relies
@@ -104,7 +76,7 @@ fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
 }
 
 fn may_stand(key: Key, by: Owner) -> bool {
-    by == Owner::State || key.may_be_typed()
+    key.may_be_typed() || by == Owner::State && key == Key::Answer
 }
 
 /// The parenthesis that closes at `end`, if it is metadata. All that stands behind it are the backticks of a code span.
@@ -122,7 +94,6 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     if !is_apart || end < line.len() && !is_code() {
         return Ok(None);
     }
-    let by = writer(line, span.clone(), by);
     let mut pairs = Pairs::new(line, open + 1..end - 1);
     let (mut is_any, mut state, mut unread) = (false, None, None::<Unread>);
     for pair in pairs.by_ref() {
@@ -208,7 +179,7 @@ fn key_of_unclosed(line: &str, end: usize, by: Owner) -> Option<Range<usize>> {
         .into_iter()
         .filter(|(open, _)| *open == 0 || matches!(bytes[open - 1], b' ' | b'\t'))
         .find_map(|(open, _)| {
-            let is_key = |key: Key| by == Owner::State || key.is_guard();
+            let is_key = |key: Key| by == Owner::State && may_stand(key, by) || key.is_guard();
             key_at(bytes, skip_blanks(bytes, open + 1))
                 .filter(|name| Key::named(&line[name.clone()]).is_some_and(is_key))
         })

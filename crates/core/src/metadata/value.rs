@@ -150,7 +150,7 @@ pub fn takes(key: Key, value: &str) -> bool {
 
 /// The value as the key of that name wants it.
 pub(super) fn meaning<'t>(name: &str, value: impl FnOnce() -> Option<Plain<'t>>) -> Meaning<'t> {
-    let Some(key) = Key::named(name) else {
+    let Some(key) = Key::of_text(name) else {
         return Meaning::Unknown;
     };
     match value() {
@@ -294,11 +294,6 @@ fn local_time(text: &str) -> Option<Timestamp> {
         .into_iter()
         .flatten()
         .find_map(|time| Some(Local.from_local_datetime(&time).earliest()?.to_utc()))
-}
-
-/// A time as Tavern writes it.
-pub(super) fn is_written_time(text: &str) -> bool {
-    plain_time(text.as_bytes()).is_some()
 }
 
 /// `2026-11-22T10:00:00Z` exactly, as Tavern writes it: the general parser costs ten times as much.

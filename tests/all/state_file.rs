@@ -1,0 +1,113 @@
+//! `queues/<id>.state.yaml` shows who works on what, and is only to look at.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Scratch, has, item};
+
+const STATES: &str = ".tavern/queues/main.state.yaml";
+
+fn board() -> Scratch {
+    let items = [item("T-1", ""), item("T-2", ""), item("T-3", "")].concat();
+    Scratch::shell(&format!("## Pending\n\n{items}"), "base: main\n")
+}
+
+/// The file, as YAML.
+fn states(scratch: &Scratch) -> Value {
+    serde_yaml::from_str(&scratch.read(STATES)).expect("it is YAML")
+}
+
+#[test]
+fn who_works_on_what_stands_beside_the_queue() {
+    let scratch = board();
+    let queue = scratch.queue();
+    assert!(!scratch.work().join(STATES).exists());
+    let token = scratch.claim("T-2", &["--agent", "Sam"]);
+    assert_eq!(scratch.queue(), queue, "a claim writes nothing into it");
+    let shown = states(&scratch);
+    assert_eq!(shown["T-2"]["status"], "in_progress");
+    assert_eq!(shown["T-2"]["agent"], "Sam");
+    has(&scratch.read(STATES), &["} # Do T-2\n"]);
+    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    let question = ["T-2", "--token", &token, "--waiting", "Which: a #1?"];
+    scratch.run("tavern-report", &question).ends(8);
+    scratch.run("tavern-release", &["T-3", "--cancel"]).ends(0);
+    let shown = states(&scratch);
+    assert_eq!(shown["T-2"]["question"], "Which: a #1?");
+    let lines = scratch.read(STATES);
+    let ids: Vec<&str> = lines.lines().skip(1).map(|line| &line[..3]).collect();
+    assert_eq!(ids, ["T-1", "T-2", "T-3"], "{lines}");
+    // git sees none of it.
+    let seen = ["status", "--porcelain", "--untracked-files=all", STATES];
+    assert_eq!(scratch.git(&seen), "");
+}
+
+#[test]
+fn an_edit_of_it_does_nothing_and_is_told() {
+    let scratch = board();
+    scratch.claim("T-1", &["--agent", "Sam"]);
+    let edited = scratch.read(STATES).replace("in_progress", "completed");
+    scratch.write(STATES, &edited);
+    scratch.stands("T-1", "in_progress", 1);
+    scratch
+        .run("tavern-check", &[])
+        .ends(0)
+        .says("main.state.yaml: warning: it was edited")
+        .says("`tavern release`");
+    scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
+    assert_eq!(states(&scratch)["T-1"]["status"], "in_progress");
+    fs::remove_file(scratch.work().join(STATES)).expect("it is there");
+    scratch.run("tavern-check", &[]).ends(0).says_not("state");
+    scratch.run("tavern-release", &["T-3", "--cancel"]).ends(0);
+    assert_eq!(states(&scratch)["T-1"]["agent"], "Sam");
+}
+
+#[test]
+fn the_board_s_branch_has_it() {
+    let scratch = board();
+    scratch.claim("T-1", &["--agent", "Sam"]);
+    scratch.run("tavern-commit", &[]).ends(0);
+    let shown = scratch.git(&["show", &format!("tavern/board:{STATES}")]);
+    has(&shown, &["T-1: {status: in_progress, agent: Sam"]);
+    let subject = scratch.git(&["log", "-1", "--format=%s", "tavern/board"]);
+    has(&subject, &["T-1 Do T-1: pending → in_progress"]);
+}
+
+#[test]
+fn a_task_file_has_it_in_the_private_part() {
+    let scratch = Scratch::repository();
+    let list = "- [ ] T-1: Ask\n  ```sh\n  echo a > a && git add a\n  ```\n";
+    scratch.write("TODO.md", list);
+    scratch.commit(&["TODO.md"], "A list");
+    scratch
+        .run("tavern-drain", &["TODO.md", "--agents", "1"])
+        .ends(0);
+    assert_eq!(scratch.read("TODO.md"), list.replace("[ ]", "[x]"));
+    let left = scratch.git(&["status", "--porcelain", "--untracked-files=all"]);
+    assert_eq!(left, " M TODO.md");
+}
+
+/// Whoever holds an item does so by the log alone.
+#[test]
+fn where_the_log_is_lost_it_tells_the_states() {
+    let scratch = board();
+    let token = scratch.claim("T-1", &["--agent", "Sam"]);
+    let failed = ["T-1", "--token", &token, "--failed", "no disk"];
+    scratch.run("tavern-report", &failed).ends(1);
+    let token = scratch.claim("T-2", &["--agent", "Sam"]);
+    let asked = ["T-2", "--token", &token, "--waiting", "which?"];
+    scratch.run("tavern-report", &asked).ends(8);
+    scratch.claim("T-3", &["--agent", "Sam"]);
+    scratch.run("tavern-commit", &[]).ends(0);
+    fs::remove_dir_all(scratch.work().join(".git/tavern")).expect("it is there");
+    scratch.settle();
+    assert_eq!(scratch.stands("T-1", "pending", 1)["reason"], "no disk");
+    assert_eq!(scratch.stands("T-2", "waiting", 0)["question"], "which?");
+    scratch.stands("T-3", "pending", 1);
+    let log = scratch.run("tavern-log", &[]).succeeds();
+    has(
+        &log,
+        &["the log is lost: this is what main.state.yaml shows"],
+    );
+}
