@@ -364,7 +364,8 @@ fn taken_up(board: &Board, repository: &Repository) -> Result<Vec<(String, Strin
         let is_own = ["queues", "queues/archive", KNOWLEDGE]
             .iter()
             .any(|above| name.parent() == Some(Path::new(above)));
-        (is_own && is_queue(name)).then_some((name.to_str()?.to_owned(), text))
+        let shows_states = name.to_str()?.ends_with(".state.yaml");
+        (is_own && (is_queue(name) || shows_states)).then_some((name.to_str()?.to_owned(), text))
     };
     let files = repository.board_files(folder)?.into_iter();
     Ok(files.filter_map(own).collect())

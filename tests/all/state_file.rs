@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Scratch, has, item};
+use crate::support::{QUEUE, Scratch, has, item};
 
 const STATES: &str = ".tavern/queues/main.state.yaml";
 
@@ -110,4 +110,116 @@ fn where_the_log_is_lost_it_tells_the_states() {
         &log,
         &["the log is lost: this is what main.state.yaml shows"],
     );
+}
+
+/// What was ended by a run is opened again by a command alone: an old buffer and an untick read the same.
+#[test]
+fn no_text_opens_again_what_a_run_has_ended() {
+    let script = |id: &str| format!("  ```sh\n  echo {id} >> {id} && git add {id}\n  ```\n");
+    let list = format!(
+        "# Now\n\n- [ ] T-1: Alpha\n{}- [ ] T-2: Beta\n{}",
+        script("a"),
+        script("b")
+    );
+    for buffer in [
+        list.replace("# Now", "# Next"),
+        list.replace("[ ] T-2", "[x] T-2"),
+        list.replace("[ ] T-2", "[x] T-2") + "- [ ] T-3: Gamma\n",
+    ] {
+        let scratch = Scratch::repository();
+        scratch.write("TODO.md", &list);
+        let drain = || scratch.run("tavern-drain", &["TODO.md", "--agents", "1"]);
+        drain().ends(0);
+        scratch.write("TODO.md", &buffer);
+        drop(drain());
+        has(
+            &scratch.read("TODO.md"),
+            &["[x] T-1: Alpha", "[x] T-2: Beta"],
+        );
+        assert_eq!(
+            scratch.git(&["show", "tavern/integration:a"]),
+            "a",
+            "{buffer}"
+        );
+        scratch
+            .run("tavern-log", &[])
+            .says("what has ended by a run stays so");
+        scratch.run("tavern-release", &["T-1", "--reopen"]).ends(0);
+        scratch.stands("T-1", "pending", 0);
+    }
+    // What a person has ticked they may untick.
+    let scratch = Scratch::board("## Pending\n\n## Completed\n\n- [x] T-1: one\n");
+    scratch.change(QUEUE, "[x] T-1", "[ ] T-1");
+    scratch.settle();
+    assert_eq!(
+        scratch.queue(),
+        "## Pending\n\n- [ ] T-1: one\n\n## Completed\n"
+    );
+    scratch.stands("T-1", "pending", 0);
+}
+
+/// Whoever moves headings in an old buffer moves nothing that was added since.
+#[test]
+fn what_was_added_since_stays_in_its_lane_whatever_lanes_are_moved() {
+    let scratch =
+        Scratch::board("## Completed\n\n## Dead Letter\n\n## Pending\n\n- [ ] T-1: one\n");
+    scratch.run("tavern-add", &["two", "--id", "T-2"]).ends(0);
+    scratch.write(
+        QUEUE,
+        "## Pending\n\n- [ ] T-1: one\n\n## Completed\n\n## Dead Letter\n",
+    );
+    scratch.settle();
+    scratch.stands("T-2", "pending", 0);
+    let scratch = Scratch::board("## Todo\n\n- [ ] T-1: one\n\n## Done\n");
+    scratch.run("tavern-add", &["two", "--id", "T-2"]).ends(0);
+    scratch.write(
+        QUEUE,
+        "## Backlog\n\n- [ ] T-1: one\n\n## Done\n\n## Archive\n",
+    );
+    scratch.settle();
+    scratch.stands("T-2", "pending", 0);
+}
+
+#[test]
+fn where_the_log_is_lost_a_tick_counts_and_a_clone_takes_the_states_up() {
+    let scratch = board();
+    scratch.commit(&[".tavern/config.yaml", ".tavern/.gitignore"], "Settings");
+    for id in ["T-1", "T-2"] {
+        let token = scratch.claim(id, &["--agent", "Sam"]);
+        let asked = [id, "--token", &token, "--waiting", "which?"];
+        scratch.run("tavern-report", &asked).ends(8);
+    }
+    scratch.run("tavern-commit", &[]).ends(0);
+    let clone = Scratch::empty();
+    let from = scratch.work();
+    clone.git(&["clone", "--quiet", &from.to_string_lossy(), "."]);
+    // Whether it has the branch already or not.
+    clone.git(&["branch", "--quiet", "tavern/board", "origin/tavern/board"]);
+    clone.run("tavern-init", &["--quiet"]).ends(0);
+    assert_eq!(clone.stands("T-1", "waiting", 0)["question"], "which?");
+    scratch.change(QUEUE, "[ ] T-1", "[x] T-1");
+    fs::remove_dir_all(scratch.work().join(".git/tavern")).expect("it is there");
+    scratch.settle();
+    assert_eq!(scratch.item("T-1")["status"], "completed");
+    scratch.stands("T-2", "waiting", 0);
+}
+
+#[test]
+fn what_stands_in_its_place_and_is_no_file_stays() {
+    let scratch = board();
+    scratch.write(".tavern/queues/main.state.yaml/mine", "mine\n");
+    scratch.claim("T-1", &["--agent", "Sam"]);
+    assert_eq!(
+        scratch.read(".tavern/queues/main.state.yaml/mine"),
+        "mine\n"
+    );
+}
+
+#[test]
+fn a_permission_is_taken_back() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: one (approve: start)\n");
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+    assert_eq!(scratch.item("T-1")["allowed"], true);
+    scratch.run("tavern-undo", &["T-1"]).ends(0);
+    assert_eq!(scratch.item("T-1")["allowed"], false);
 }

@@ -213,6 +213,28 @@ impl<'t> Document<'t> {
 
     /// The edits that take the item out.
     pub(crate) fn taken_out(&self, item: &Item<'_>) -> Vec<Edit> {
+        // With the comments that kept it apart.
+        let before = self.text[self.body..item.span.start].trim_end();
+        let behind = self.text[item.span.end..].trim_start();
+        let [is_before, is_behind] = [before.ends_with(SEPARATOR), behind.starts_with(SEPARATOR)];
+        if is_before || is_behind {
+            let before = before.strip_suffix(SEPARATOR).unwrap_or(before).trim_end();
+            let behind = behind
+                .strip_prefix(SEPARATOR)
+                .unwrap_or(behind)
+                .trim_start();
+            let start = self.body + before.len();
+            let start = start + usize::from(!before.is_empty());
+            let edit = Edit::delete(start.min(item.span.start)..self.text.len() - behind.len());
+            let is_it = |other: &Item<'_>| within(&item.span, other);
+            let edits = vec![edit];
+            if self
+                .applied(&edits, &is_it, &|_| false, &|_| true)
+                .is_some()
+            {
+                return edits;
+            }
+        }
         let is_plain = item.column == 0 && self.is_plain_gap(item);
         vec![if is_plain {
             self.removal(&item.span, Fill::Nothing)
@@ -687,17 +709,20 @@ impl<'t> Document<'t> {
         let text = apply(self.text, edits);
         let is_same = {
             let (new, _) = parse(&text);
-            let stay = self
+            // What is remembered of items is in no text.
+            let alone = (!self.states().has_no_open()).then(|| parse(self.text).0);
+            let old = alone.as_ref().unwrap_or(self);
+            let stay = old
                 .items()
                 .iter()
                 .filter(|item| !went(item))
-                .map(|item| self.told(item));
+                .map(|item| old.told(item));
             let are = new
                 .items()
                 .iter()
                 .filter(|item| !came(item))
                 .map(|item| new.told(item));
-            stay.eq(are) && self.front() == new.front() && holds(&new)
+            stay.eq(are) && old.front() == new.front() && holds(&new)
         };
         is_same.then_some(text)
     }
@@ -824,8 +849,11 @@ fn is_at_margin(text: &str, at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::new_item::{NewItem, render};
+    use crate::states::{StateKeys, States};
 
     fn id(text: &str) -> TaskId {
         text.parse().expect("a test's ID is one")
@@ -1105,5 +1133,21 @@ mod tests {
             let item = document.find(&id("T-9")).expect("it was added");
             assert_eq!(item.status, status, "{result:?}");
         }
+    }
+
+    #[test]
+    fn what_is_remembered_of_others_keeps_no_item_from_its_place() {
+        let text = "# List\n\n1. [ ] T-1: a\n   `b`; c.\n";
+        let (plain, _) = parse(text);
+        let mut states = States::default();
+        let dead = StateKeys::of(&State::from(Status::Dead));
+        states.set("T-1".parse().expect("an ID"), dead);
+        let document = parse(text).0.with_states(Arc::new(states));
+        let added = |document: &Document<'_>| document.add(Status::Pending, "- [ ] T-2: d\n");
+        assert_eq!(added(&document), added(&plain));
+        assert_eq!(
+            apply(text, &added(&plain)),
+            format!("{text}2. [ ] T-2: d\n")
+        );
     }
 }

@@ -54,7 +54,8 @@ impl Repository {
     /// that name is. What is no regular file, or no text, is left out.
     pub fn board_files(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, GitError> {
         let reading = || GitError::library("read the branch of the board");
-        let Some(tip) = self.tip(REFERENCE)?.or(self.take_up_board()?) else {
+        let own = self.tip(REFERENCE)?;
+        let Some(tip) = own.map_or_else(|| self.take_up_board(), |tip| Ok(Some(tip)))? else {
             return Ok(Vec::new());
         };
         let tree = self.find_commit(&tip)?.tree().map_err(reading())?;

@@ -55,12 +55,12 @@ impl Board {
         file.modified().ok()?.elapsed().ok()
     }
 
-    /// Events since the last commit have changed the text of a queue.
+    /// Events since the last commit have changed the text of a queue, or a state.
     pub fn has_uncommitted(&self) -> bool {
         tail_log(self, self.committed().seq).is_ok_and(|entries| {
             entries
                 .iter()
-                .any(|entry| entry.change != TextChange::Nothing)
+                .any(|entry| entry.change != TextChange::Nothing || entry.state.is_some())
         })
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Unlike a save it is known which text it rests on.
 
+use std::collections::HashSet;
+
 use super::appended::with_appended;
 use super::archived::statuses;
 use super::baseline::SetAside;
@@ -11,13 +13,18 @@ use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::hand::tell_status;
-use super::held::{with_held, with_ids};
+use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
 use super::marked::{Marks, end_hold};
 use super::queue::Queue;
 use super::settled::Settled;
+use super::since::Since;
+use tavern_core::document::open;
 use tavern_core::event::Kind;
 use tavern_core::merge::merge;
+use tavern_core::rewrite::apply_each;
+use tavern_core::state::State;
+use tavern_core::task::TaskId;
 use tavern_sys::files;
 
 /// What came of it.
@@ -38,6 +45,32 @@ impl Board {
         self.edit(&aside.queue, &self.read(&aside.queue)?.content, &saved)
     }
 
+    /// Makes the queue a text that stood there, but for what somebody holds. What has ended since stays ended, and what was archived, or
+    /// moved to another queue, stays there.
+    pub fn restore(&self, queue: &Queue, kept: &str) -> Result<Edited, Error> {
+        let (text, index) = (self.read(queue)?, ItemIndex::of(self));
+        let (now, states) = (text.content.open(), self.states()?);
+        let (mut went, mut ended) = (Since::default(), Vec::new());
+        for id in open(kept).items().iter().filter_map(|item| item.id.clone()) {
+            let here = now.find(&id);
+            if here.is_none() && index.knows(&id, queue) {
+                went.set(id, None);
+                continue;
+            }
+            let remembered = || states.get(&id)?.status();
+            let status = here.map(|item| item.status).or_else(remembered);
+            ended.extend(status.filter(|status| status.is_ended()).map(|to| (id, to)));
+        }
+        let restored = apply_each(went.taken_back(kept), ended, &|document, (id, status)| {
+            let item = document.find(id).filter(|item| !item.status.is_ended());
+            let state = State::from(*status);
+            item.map_or_else(Vec::new, |item| {
+                document.change(item, &document.showing(item, &state))
+            })
+        });
+        self.edit(queue, &text.content, &restored)
+    }
+
     /// Merges `edited`, which somebody made of `copy`, into the queue as it is by now.
     pub fn edit(&self, queue: &Queue, copy: &str, edited: &str) -> Result<Edited, Error> {
         self.transact(|view| {
@@ -45,7 +78,10 @@ impl Board {
             let held = self.held_in(queue)?;
             // An editor may save what it has had open since before an item of the copy got its ID.
             let (marks, edited) = Marks::of(edited, &text.content, &held);
+            let index = ItemIndex::of(self);
+            let is_known = |id: &TaskId| index.knows(id, queue);
             let edited = with_ids(&edited, copy, &held);
+            let (edited, _) = with_own_ids(&edited, copy, [&held, &HashSet::new()], &is_known);
             let mut merged = merge(copy, &text.content, &edited, &|id| held.contains(id));
             let lost = marks.causes().collect();
             merged.text = marks.put(with_held(merged.text, &text.content, &held));
@@ -54,10 +90,7 @@ impl Board {
                 .into_iter()
                 .map(|conflict| Settled::of(conflict, &held));
             let conflicts: Vec<Settled> = conflicts.collect();
-            let index = ItemIndex::of(self);
-            merged.text = with_appended(Some(&text.content), merged.text, &|id| {
-                index.knows(id, queue)
-            });
+            merged.text = with_appended(Some(&text.content), merged.text, &is_known);
             if text.content == *merged.text {
                 let unchanged = Edited {
                     is_changed: false,

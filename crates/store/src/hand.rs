@@ -38,6 +38,8 @@ use tavern_core::document::{Document, Item, open, parse};
 use tavern_core::event::Kind;
 use tavern_core::merge::{Changed, Named, bare, changes, merge_named};
 use tavern_core::problem::listed;
+use tavern_core::rewrite::{apply_each, set_item};
+use tavern_core::state::State;
 use tavern_core::states::States;
 use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_sys::files;
@@ -658,6 +660,7 @@ fn merged(
         return Ok(ours.to_owned());
     }
     let told = entries.len();
+    let states = board.states()?;
     let mut held = board.held_in(queue)?;
     if board.is_dry() {
         // It will have been moved.
@@ -670,7 +673,10 @@ fn merged(
     };
     let (marks, agreed) = Marks::of(as_saved, ours, &may_mark);
     let is_known = |id: &TaskId| index.knows(id, queue);
-    let (own_ids, renamed) = with_own_ids(&agreed, ours, &held, &is_known);
+    let tracked = open(ours);
+    let tracked = tracked.items().iter().filter_map(|item| item.id.clone());
+    let tracked = tracked.filter(|id| states.get_open(id).is_some()).collect();
+    let (own_ids, renamed) = with_own_ids(&agreed, ours, [&held, &tracked], &is_known);
     let base = Base::of(
         texts,
         ours,
@@ -745,7 +751,18 @@ fn merged(
     );
     entries.extend(copies.notes(now));
     lost.extend(marks.causes());
-    let typed = marks.put(with_held(merged.text, ours, &held));
+    let in_lanes = with_own_lanes(merged.text, ours, &saved);
+    let (typed, stay_ended) = with_ended(&marks.put(with_held(in_lanes, ours, &held)), &|id| {
+        // A copy is no item.
+        states
+            .get(id)
+            .filter(|_| !copies.all.contains_key(id))?
+            .status()
+    });
+    if !stay_ended.is_empty() {
+        let what = "what has ended by a run stays so, whatever its box says";
+        entries.push(note(format!("{what}: {}", listed(&stay_ended))));
+    }
     let text = with_appended(Some(ours), typed.clone(), &|id| {
         come.contains(id) || copies.all.contains_key(id)
     });
@@ -758,7 +775,6 @@ fn merged(
         return Ok(ours.to_owned());
     }
     tell_moved(&mut done, &typed, &text);
-    let states = board.states()?;
     for mut entry in done {
         tell_status(&states, &mut entry);
         end_hold(board, &mut entry, &lost);
@@ -775,6 +791,51 @@ fn merged(
         writer: save.writer.unwrap_or_default(),
     });
     Ok(text)
+}
+
+/// `text`, in which the items of `ours` that `saved` lacks are in lanes of their own status: whoever moves headings moves none of these.
+fn with_own_lanes(text: String, ours: &str, saved: &str) -> String {
+    let [mine, theirs, merged] = [ours, saved, &text].map(open);
+    if !merged.has_lanes() {
+        return text;
+    }
+    let astray = mine.items().iter().filter_map(|item| {
+        let id = item.id.clone().filter(|id| theirs.find(id).is_none())?;
+        let status = mine.text_status(item);
+        let is_astray = !item.nested && merged.text_status(merged.find(&id)?) != status;
+        is_astray.then_some((id, status))
+    });
+    let astray: Vec<(TaskId, Status)> = astray.collect();
+    apply_each(text, astray, &|document, (id, status)| {
+        let item = document.find(id);
+        item.map_or_else(Vec::new, |item| {
+            set_item(
+                document,
+                Some(item),
+                Some((document.block(item), Some(*status))),
+            )
+        })
+    })
+}
+
+/// `text`, in which what has ended by a run is ended whatever its box says: no text of before opens it again. Also the IDs of those.
+fn with_ended(text: &str, status_of: &dyn Fn(&TaskId) -> Option<Status>) -> (String, Vec<String>) {
+    let document = open(text);
+    let opened = document.items().iter().filter_map(|item| {
+        let id = item.id.clone()?;
+        let status = status_of(&id)?;
+        let is_opened = status.is_ended() && !document.text_status(item).is_ended();
+        is_opened.then_some((id, status))
+    });
+    let opened: Vec<(TaskId, Status)> = opened.collect();
+    let names = opened.iter().map(|(id, _)| id.to_string()).collect();
+    let text = apply_each(text.to_owned(), opened, &|document, (id, status)| {
+        let state = State::from(*status);
+        document.find(id).map_or_else(Vec::new, |item| {
+            document.change(item, &document.showing(item, &state))
+        })
+    });
+    (text, names)
 }
 
 /// An item whose text shows another status has that from then on, whatever was remembered of it.

@@ -44,24 +44,31 @@ pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String
     saved
 }
 
-/// `saved`, in which the items that are `held` have their own IDs: another clone, or somebody's hand, has given them others, or none. They are
-/// known by their titles, which may have been typed on. What `is_known` is an item elsewhere. Also the IDs that they had there, each with its own.
+/// `saved`, in which the items that are held, and those with a state (`tracked`), have their own IDs: another clone, or somebody's hand, has
+/// given them others, or none. They are known by the words of their titles; of what is held these may have been typed on. What `is_known` is an
+/// item elsewhere. Also the IDs that they had there, each with its own.
 pub(super) fn with_own_ids(
     saved: &str,
     ours: &str,
-    held: &HashSet<TaskId>,
+    [held, tracked]: [&HashSet<TaskId>; 2],
     is_known: &dyn Fn(&TaskId) -> bool,
 ) -> (String, Vec<(Option<TaskId>, TaskId)>) {
     let (mut renamed, mine) = (Vec::new(), parse(ours).0);
     let mut saved = saved.to_owned();
-    for item in own(&mine, held) {
+    let all = held.union(tracked).cloned().collect();
+    for item in own(&mine, &all) {
         let (title, theirs) = (mine.title(item), open(&saved));
         let Some(id) = item.id.as_ref().filter(|id| theirs.find(id).is_none()) else {
             continue;
         };
+        let named = format!("{id} {title}");
         let is_like = |it: &&Item<'_>| {
             let other = theirs.title(it);
-            other == title || is_typed_on(other, title) || is_typed_on(title, other)
+            let is_same = [title, &named]
+                .iter()
+                .any(|title| words(title).eq(words(other)));
+            let goes_on = || is_typed_on(other, title) || is_typed_on(title, other);
+            is_same || held.contains(id) && goes_on()
         };
         // What others here read like is one of them.
         let is_free = |it: &&Item<'_>| match &it.id {
@@ -84,6 +91,11 @@ pub(super) fn with_own_ids(
         saved = apply(&saved, &theirs.change(it, &named));
     }
     (saved, renamed)
+}
+
+fn words(title: &str) -> impl Iterator<Item = String> {
+    let words = title.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
 /// `saved`, in which the items of `ours` have their IDs that a person has given others, which nobody else `is_known` by: they read the

@@ -11,8 +11,8 @@ pub(super) struct LastStates(Mutex<KnownStates>);
 /// The states as of an event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownStates {
-    /// The last event in them.
-    pub(super) seq: u64,
+    /// The last event in them; `None`: nothing was read yet.
+    pub(super) seq: Option<u64>,
     /// The last event in the snapshot.
     pub(super) in_snapshot: u64,
     pub(super) states: Arc<States>,

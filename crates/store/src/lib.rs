@@ -105,5 +105,6 @@ pub use settled::{Settled, SettledAs};
 pub use slots::Slot;
 pub use submit::{Done, Found, Note};
 pub use switch::Switch;
+pub use texts::PastText;
 pub use trusted::{Digest, Trusted};
 pub use undo::{Undone, Which};

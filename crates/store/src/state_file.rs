@@ -1,9 +1,15 @@
 //! The file beside a queue that shows the states of its items, for people, `grep` and `git diff`. It is written from what is
 //! remembered, and read only where the log is lost.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "what shows the states of no queue is removed"
+)]
+
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -13,17 +19,21 @@ use super::find::Board;
 use super::queue::Queue;
 use super::replace::replace_volatile;
 use super::seen;
-use tavern_core::document::Document;
+use tavern_core::document::{Document, open};
 use tavern_core::event::Kind;
 use tavern_core::problem::one_line;
 use tavern_core::states::StateKeys;
-use tavern_core::status::Timestamp;
+use tavern_core::status::{Status, Timestamp};
+use tavern_core::task::TaskId;
 use tavern_core::yaml;
 use tavern_sys::clock;
 use tavern_sys::files;
 
-/// It is written again after this time at the soonest, but for an item that has ended.
+/// A long one is written again after this time at the soonest, but for an item that has ended.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A file of so many bytes is written with each event.
+const SHORT: u64 = 32 << 10;
 
 impl Board {
     /// Where the states of the queue's items are shown: beside it, or for a task file in the private part.
@@ -39,7 +49,12 @@ impl Board {
 
     /// Writes anew what shows the states of the queue's items, if it is another.
     pub fn show_states(&self, queue: &Queue) -> Result<(), Error> {
-        let (path, text) = (self.state_file(queue), self.states_shown(queue)?);
+        let path = self.state_file(queue);
+        // What is no file is somebody's own.
+        if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+            return Ok(());
+        }
+        let text = self.states_shown(queue)?;
         let known = files::read_text(&path).unwrap_or_default();
         if self.is_dry() || known == text {
             return Ok(());
@@ -47,11 +62,29 @@ impl Board {
         replace_volatile(&path, text.as_bytes())
     }
 
+    /// Removes what shows the states of queues that are there no more.
+    pub(super) fn remove_stale_states(&self, queues: &[Queue]) {
+        let own: Vec<PathBuf> = queues.iter().map(|queue| self.state_file(queue)).collect();
+        let all = fs::read_dir(self.path("queues"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let stale = all.map(|entry| entry.path()).filter(|path| {
+            let is_one = path.to_string_lossy().ends_with(".state.yaml");
+            is_one && !own.contains(path) && files::read_text(path).is_ok_and(|text| is_own(&text))
+        });
+        stale.for_each(|path| drop(fs::remove_file(path)));
+    }
+
     /// The same, unless it was done a moment ago.
     pub(super) fn show_states_in_time(&self, queue: &Queue) -> Result<(), Error> {
-        let age = modified(&self.state_file(queue)).and_then(clock::since);
+        let file = fs::metadata(self.state_file(queue)).ok();
+        let age = file
+            .as_ref()
+            .and_then(|file| clock::since(file.modified().ok()?));
+        let is_long = file.is_some_and(|file| file.len() > SHORT);
         match age {
-            Some(age) if age < INTERVAL => Ok(()),
+            Some(age) if is_long && age < INTERVAL => Ok(()),
             _ => self.show_states(queue),
         }
     }
@@ -59,35 +92,42 @@ impl Board {
     /// Somebody has edited what shows the states, which changes nothing.
     pub fn is_state_file_edited(&self, queue: &Queue) -> bool {
         let text = files::read_text(self.state_file(queue)).unwrap_or_default();
-        let (head, lines) = text.split_once('\n').unwrap_or_default();
-        !text.is_empty() && !head.ends_with(&mark(lines))
+        !text.is_empty() && !is_own(&text)
     }
 
     /// Where the log is lost: what the files show, as events.
     pub(super) fn shown_states(&self, now: Timestamp) -> Result<Vec<Entry>, Error> {
-        let mut entries = Vec::new();
+        let mut all: BTreeMap<TaskId, (String, StateKeys)> = BTreeMap::new();
         for queue in self.queues()? {
             let Ok(text) = files::read_text(self.state_file(&queue)) else {
                 continue;
             };
-            let shown = text.lines().filter_map(|line| {
-                let (id, keys) = line.split_once(": ")?;
-                let keys: StateKeys = yaml::read(keys).ok()?;
-                Some((id.parse().ok()?, keys.without_log()))
-            });
-            let cause = format!(
-                "the log is lost: this is what {}.state.yaml shows",
-                queue.id
-            );
-            entries.extend(shown.map(|(id, keys)| Entry {
-                task: Some(id),
-                queue: Some(queue.id.clone()),
-                cause: Some(cause.clone()),
-                state: Some(keys),
-                ..Entry::new(Kind::Noted, now)
-            }));
+            let queue_text = self.read_file(&queue).map(|text| text.content);
+            let queue_text = queue_text.unwrap_or_default();
+            let document = open(&queue_text);
+            // A tick is newer than what was shown.
+            let is_ticked = |id: &TaskId| {
+                let item = document.find(id);
+                item.is_some_and(|item| document.text_status(item).is_ended())
+            };
+            for (id, keys) in text.lines().filter_map(read_line) {
+                let has_ended = keys.status().is_some_and(Status::is_ended);
+                // Of a copy and its item that one counts that has ended.
+                if has_ended || !is_ticked(&id) && !all.contains_key(&id) {
+                    all.insert(id, (queue.id.clone(), keys));
+                }
+            }
         }
-        Ok(entries)
+        let entry = |(id, (queue, keys)): (TaskId, (String, StateKeys))| Entry {
+            task: Some(id),
+            cause: Some(format!(
+                "the log is lost: this is what {queue}.state.yaml shows"
+            )),
+            queue: Some(queue),
+            state: Some(keys.without_log()),
+            ..Entry::new(Kind::Noted, now)
+        };
+        Ok(all.into_iter().map(entry).collect())
     }
 
     fn states_shown(&self, queue: &Queue) -> Result<String, Error> {
@@ -96,17 +136,26 @@ impl Board {
     }
 }
 
+fn read_line(line: &str) -> Option<(TaskId, StateKeys)> {
+    let (id, keys) = line.split_once(": ")?;
+    Some((id.parse().ok()?, yaml::read(keys).ok()?))
+}
+
 /// A line for each item that has a state, sorted by ID.
 fn shown(document: &Document<'_>, queue: &str) -> String {
     let states = document.states();
     let mut lines: Vec<String> = (0..document.count())
         .filter_map(|at| {
             let id = document.id_at(at)?;
-            let keys = states.get(&id)?.shown(document.status_at(at));
-            Some(format!(
-                "{id}: {keys} # {}\n",
-                one_line(document.title(document.item(at)))
-            ))
+            let (keys, status) = (states.get(&id)?, document.status_at(at));
+            // A copy of an item that has ended.
+            if keys.status().is_some_and(Status::is_ended) && !status.is_ended() {
+                return None;
+            }
+            let title = one_line(document.title(document.item(at)));
+            let line = format!("{id}: {} # {title}\n", keys.shown(status));
+            // These are no characters of YAML.
+            Some(line.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
         })
         .collect();
     if lines.is_empty() {
@@ -118,11 +167,13 @@ fn shown(document: &Document<'_>, queue: &str) -> String {
     format!("# Who works on what in {queue}, to look at: no program reads it. {mark}\n{lines}")
 }
 
+/// The text is as it was written.
+fn is_own(text: &str) -> bool {
+    let (head, lines) = text.split_once('\n').unwrap_or_default();
+    head.ends_with(&mark(lines))
+}
+
 /// Shows whether the lines are as they were written.
 fn mark(lines: &str) -> String {
     format!("({:016x})", xxh3_64(lines.as_bytes()))
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|file| file.modified()).ok()
 }

@@ -45,7 +45,7 @@ impl Board {
     /// The states as of event `last`, which must be the newest.
     pub(super) fn states_at(&self, last: u64) -> Result<Arc<States>, Error> {
         let known = self.last_states.get();
-        if known.seq == last {
+        if known.seq == Some(last) {
             return Ok(known.states);
         }
         let (in_snapshot, mut states) = self.read_snapshot().unwrap_or_default();
@@ -56,11 +56,16 @@ impl Board {
             }
             true
         })?;
+        if last == 0 {
+            // A new clone, or the log is lost.
+            let shown = self.shown_states(Timestamp::default())?;
+            shown.iter().for_each(|entry| set(&mut states, entry));
+        }
         for entry in self.rehearsal.iter().flat_map(|dry| dry.entries()) {
             set(&mut states, &entry);
         }
         let known = KnownStates {
-            seq: last,
+            seq: Some(last),
             in_snapshot,
             states: Arc::new(states),
         };
@@ -101,18 +106,18 @@ impl Board {
             return Ok(());
         };
         let mut known = self.last_states.get();
-        if known.seq + 1 != first.seq {
+        if known.seq.unwrap_or_default() + 1 != first.seq {
             return Ok(());
         }
-        known.seq = last.seq;
+        known.seq = Some(last.seq);
         if entries.iter().any(|entry| entry.state.is_some()) {
             let states = Arc::make_mut(&mut known.states);
             entries.iter().for_each(|entry| set(states, entry));
         }
-        let is_old = known.seq - known.in_snapshot >= MOST_LATER;
+        let is_old = last.seq - known.in_snapshot >= MOST_LATER;
         let written = if is_old {
-            known.in_snapshot = known.seq;
-            self.write_snapshot(known.seq, &known.states)
+            known.in_snapshot = last.seq;
+            self.write_snapshot(last.seq, &known.states)
         } else {
             Ok(())
         };

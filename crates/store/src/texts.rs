@@ -1,7 +1,7 @@
 //! The texts that have stood in a queue's file, Tavern's own and those that other hands saved: each as what is another in it than in
 //! one shortly before.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -193,7 +193,51 @@ impl Texts {
     }
 }
 
+/// A text that stood in a queue's file.
+#[derive(Clone, Debug)]
+pub struct PastText {
+    /// By which it is asked for.
+    pub name: String,
+    /// When it was written, or taken over.
+    pub time: Timestamp,
+    /// Other hands than Tavern's saved it.
+    pub is_save: bool,
+    pub lines: usize,
+    /// The lines that the text before it lacks, and those that this one lacks of that.
+    pub added: usize,
+    pub removed: usize,
+}
+
 impl Board {
+    /// The texts that stood in the queue's file, as far as they are kept, the newest first.
+    pub fn past_texts(&self, queue: &Queue) -> Vec<PastText> {
+        let (mut all, mut before) = (Vec::new(), String::new());
+        Texts::of(self, queue).each(&mut Nearness::of(""), |nearness, record| {
+            let text = nearness.other();
+            if text == before && !all.is_empty() {
+                return;
+            }
+            let [added, removed] = [[text, &before], [&before, text]].map(lacking);
+            all.push(PastText {
+                name: name_of(record.digest),
+                time: record.time,
+                is_save: record.save.is_some(),
+                lines: text.lines().count(),
+                added,
+                removed,
+            });
+            text.clone_into(&mut before);
+        });
+        all.reverse();
+        all
+    }
+
+    /// The newest of them that has this name, or begins with it.
+    pub fn past_text(&self, queue: &Queue, name: &str) -> Option<String> {
+        let is_it = |kept: &KeptText| !name.is_empty() && name_of(kept.digest).starts_with(name);
+        Some(Texts::of(self, queue).find(&is_it)?.text)
+    }
+
     /// The title of the item that went by this ID in the queue when last only one did.
     pub fn title_by(&self, queue: &Queue, id: &TaskId) -> Option<String> {
         let name = format!("{id}:");
@@ -203,6 +247,26 @@ impl Board {
         let document = open(&kept.text);
         Some(document.title(document.find(id)?).to_owned())
     }
+}
+
+fn name_of(digest: u64) -> String {
+    format!("{digest:016x}")[..8].to_owned()
+}
+
+/// How many lines of the first text the other one lacks, however they are ordered.
+fn lacking([text, other]: [&str; 2]) -> usize {
+    let mut left: HashMap<&str, usize> = HashMap::new();
+    other
+        .lines()
+        .for_each(|line| *left.entry(line).or_default() += 1);
+    let new = text.lines().filter(|line| match left.get_mut(*line) {
+        Some(count @ 1..) => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    });
+    new.count()
 }
 
 /// Makes `text` the other text.

@@ -135,7 +135,9 @@ impl Board {
             index.look_again(queue);
         }
         self.transact(|_| {
-            for queue in self.queues()? {
+            let queues = self.queues()?;
+            self.remove_stale_states(&queues);
+            for queue in queues {
                 // It shows less than there is until the next look.
                 drop(self.show_states(&queue));
             }

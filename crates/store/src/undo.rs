@@ -88,7 +88,8 @@ impl Board {
 }
 
 fn is_change(entry: &Entry) -> bool {
-    entry.is_of_item() && entry.queue.is_some() && entry.kind != Kind::Moved
+    let is_change = entry.is_of_item() || entry.kind == Kind::Allowed;
+    is_change && entry.queue.is_some() && entry.kind != Kind::Moved
 }
 
 /// The later event that is in effect itself and has taken this one back. To be asked of each event, the newest first.
