@@ -8,14 +8,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use serde_json::json;
 use tempfile::TempDir;
 
 use tavern_core::document::parse;
-use tavern_core::task::TaskId;
+use tavern_core::task::{TaskId, Timestamp};
 use tavern_git::Repository;
 use tavern_store::config::Config;
 use tavern_store::{Board, Edited, Entry, Error, NamedItem, Queue, SetAside, replace};
-use tavern_sys::process::foreground;
+use tavern_sys::clock;
+use tavern_sys::process::{foreground, quoted};
 
 use super::check::{Fault, errors_if};
 use super::log::sentence;
@@ -44,6 +46,30 @@ pub struct Args {
     /// Throw away a save that was set aside
     #[arg(long, value_name = "FILE", conflicts_with = "what")]
     pub discard: Option<PathBuf>,
+
+    /// List the texts that stood in the queue's file, the newest first
+    #[arg(long, conflicts_with_all = ["accept", "discard", "show", "restore"])]
+    pub texts: bool,
+
+    /// Print one of these texts
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["accept", "discard", "restore"])]
+    pub show: Option<String>,
+
+    /// Make the queue one of these texts, but for what somebody holds and what has ended since
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["accept", "discard"])]
+    pub restore: Option<String>,
+}
+
+#[derive(Serialize)]
+struct TextRecord<'a> {
+    queue: &'a str,
+    text: &'a str,
+    time: Timestamp,
+    /// Who put it there: `tavern`, or `hand` (an editor, a sync tool, git).
+    by: &'a str,
+    lines: usize,
+    added: usize,
+    removed: usize,
 }
 
 #[derive(Serialize)]
@@ -77,6 +103,9 @@ impl Verb for Args {
             );
             return told(context, &aside.queue.id, edited.as_ref(), &words);
         }
+        if self.texts || self.show.is_some() || self.restore.is_some() {
+            return self.past(context, &board);
+        }
         let copy = Copy::of(context, &board, &self.what)?;
         let editor = editor(&board)?;
         // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
@@ -93,6 +122,59 @@ impl Verb for Args {
             "nothing was changed",
         )
     }
+}
+
+impl Args {
+    /// The texts that stood in the queue, or what is to be done with one.
+    fn past(&self, context: &Context, board: &Board) -> Result<Exit, CliError> {
+        let queue = board.queue(&self.what, &context.here())?;
+        let Some(name) = self.show.as_ref().or(self.restore.as_ref()) else {
+            return list(context, board, &queue);
+        };
+        let Some(text) = board.past_text(&queue, name) else {
+            return Err(CliError::usage(
+                format!("no text `{name}` of {} is kept", queue.id),
+                format!("list them: tavern edit {} --texts", quoted(&queue.id)),
+            ));
+        };
+        if self.show.is_some() {
+            let record = json!({ "queue": queue.id, "text": name, "content": text });
+            context.out.record(&record, text.trim_end_matches('\n'))?;
+            return Ok(Exit::Done);
+        }
+        let restored = board.restore(&queue, &text)?;
+        told(context, &queue.id, Some(&restored), "nothing was changed")
+    }
+}
+
+/// Lists the texts that stood in the queue.
+fn list(context: &Context, board: &Board, queue: &Queue) -> Result<Exit, CliError> {
+    for past in board.past_texts(queue) {
+        let record = TextRecord {
+            queue: &queue.id,
+            text: &past.name,
+            time: past.time,
+            by: if past.is_save { "hand" } else { "tavern" },
+            lines: past.lines,
+            added: past.added,
+            removed: past.removed,
+        };
+        let how = if past.is_save {
+            "saved by hand"
+        } else {
+            "written by Tavern"
+        };
+        let line = format!(
+            "{}  {}  {} lines, +{} -{}, {how}",
+            past.name,
+            clock::dated(past.time),
+            past.lines,
+            past.added,
+            past.removed,
+        );
+        context.out.record(&record, line)?;
+    }
+    Ok(Exit::Done)
 }
 
 /// The save that was set aside in `file`.

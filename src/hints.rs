@@ -510,6 +510,10 @@ const VERBS: &[(&[&str], &str)] = &[
         &["start", "run", "work"],
         "work the items: tavern agent; a whole list with several agents: tavern drain",
     ),
+    (
+        &["restore", "history"],
+        "the texts that stood in a queue: tavern edit QUEUE --texts; one of them again: tavern edit QUEUE --restore TEXT",
+    ),
     (&["approve", "accept"], "tavern report ID --approve"),
     (&["reject"], "tavern report ID --reject \"…\""),
     (

@@ -349,3 +349,69 @@ fn one_mistake_of_several_may_be_mended_by_itself() {
     edit(&scratch, &["T-3"], "sed -i 's/ (runner: shel)//' \"$1\"").succeeds();
     assert!(scratch.queue().contains("T-3: three\n"));
 }
+
+/// The names of the texts that stood in the queue, the newest first.
+fn texts(scratch: &Scratch) -> Vec<String> {
+    let all = scratch.records("tavern-edit", &["--texts"]);
+    let name = |text: &serde_json::Value| text["text"].as_str().expect("a name").to_owned();
+    all.iter().map(name).collect()
+}
+
+#[test]
+fn a_text_that_stood_in_the_queue_comes_back_but_for_what_is_done_or_held() {
+    let scratch = Scratch::board(
+        "Words.\n\n- [ ] T-1: one\n- [ ] T-2: two\n  Of two.\n- [ ] T-3: three\n- [ ] T-4: four\n- [ ] T-5: five\n",
+    );
+    let before = scratch.queue();
+    scratch.run("tavern-release", &["T-1", "--cancel"]).ends(0);
+    // It was archived since, and one was taken out by mistake.
+    scratch.run("tavern-release", &["T-4", "--cancel"]).ends(0);
+    let far = "2036-01-01T00:00:00Z";
+    scratch.write(CONFIG, "archive: {after: 30d, keep: 1}\n");
+    scratch.at(far, "tavern-reap", &[]).ends(0);
+    let archived = scratch.read(ARCHIVE);
+    scratch.claim("T-3", &["--agent", "Sam"]);
+    let text = scratch.queue();
+    let lost = text
+        .replace("- [ ] T-2: two\n  Of two.\n", "")
+        .replace("Words.", "Other words.");
+    scratch.write(QUEUE, &lost);
+    scratch.settle();
+    let names = texts(&scratch);
+    let oldest = names.last().expect("there are some");
+    let shown = scratch.run("tavern-edit", &["--show", oldest]).succeeds();
+    assert_eq!(shown, before);
+    scratch
+        .run("tavern-edit", &["main", "--restore", oldest])
+        .ends(0)
+        .says("T-2 was added");
+    let restored = scratch.queue();
+    has(
+        &restored,
+        &[
+            "Words.\n",
+            "- [ ] T-2: two\n  Of two.\n",
+            "- [ ] T-3: three\n",
+        ],
+    );
+    assert!(!restored.contains("Other words"), "{restored}");
+    for id in ["T-1", "T-4"] {
+        assert_eq!(scratch.item(id)["status"], "cancelled");
+        let archived = archived.contains(id);
+        assert_eq!(
+            restored.contains(&format!("{id}: ")),
+            !archived,
+            "{restored}"
+        );
+    }
+    scratch.stands("T-3", "in_progress", 1);
+    State::of(&scratch).agrees();
+    // The text before is kept as well.
+    let again = texts(&scratch);
+    let newest = names.first().expect("there are some");
+    assert!(again.contains(newest));
+    scratch
+        .run("tavern-edit", &["--restore", "zzz"])
+        .ends(2)
+        .says("list them: tavern edit main --texts");
+}
