@@ -13,7 +13,7 @@ pub const NOBODY: usize = usize::MAX;
 const TAKEN_BACK: &str = "the text before the last save was put back";
 
 /// And of what an old text lacks.
-const STAYS: &str = "what it lacks stays: ";
+const STAYS: &str = "stays: ";
 
 /// A queue as somebody saved it, before Tavern has looked at it.
 #[derive(Clone, Debug)]

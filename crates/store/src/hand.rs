@@ -15,7 +15,7 @@ use super::appended::{tell_moved, with_appended, with_line_ends};
 use super::applied::is_of_this_boot;
 use super::archived::{statuses, with_archived};
 use super::baseline::{Baseline, Sight, free_aside, header, old_path};
-use super::by_hand::{Copies, by_hand, done_by_hand, note};
+use super::by_hand::{Copies, around_items, by_hand, done_by_hand, note};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
 use super::entry::{BY_GIT, Entry, TextChange};
@@ -388,6 +388,8 @@ struct Base {
     digest: u64,
     /// It is a save that is taken back.
     is_undo: bool,
+    /// The save is just an older text.
+    is_old: bool,
     /// The items that are another in it than they are now.
     stale: Vec<TaskId>,
 }
@@ -428,6 +430,7 @@ impl Base {
             text,
             digest,
             is_undo,
+            is_old,
             stale,
         }
     }
@@ -736,7 +739,11 @@ fn merged(
     if base.is_undo {
         entries.push(note(TAKEN_BACK.to_owned()));
     }
-    let (newer, lacking) = not_as_saved(&saved, &merged.text, &base.stale);
+    let (mut newer, lacking) = not_as_saved(&saved, &merged.text, &base.stale);
+    if base.is_old && !base.is_undo && newer.is_empty() && lacking.is_empty() {
+        let around = around_items(&saved, &merged.text);
+        newer.extend(around.map(|_| "the text around the items".to_owned()));
+    }
     if !newer.is_empty() {
         entries.push(note(format!("{NEWER}{}", listed(&newer))));
     }
