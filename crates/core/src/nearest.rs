@@ -199,7 +199,8 @@ fn hash(part: &impl Hash) -> u64 {
     Hasher::default().hash_one(part)
 }
 
-fn words_of(text: &str) -> impl Iterator<Item = String> {
+/// The words of a text, whatever their case and the signs around them.
+pub fn words_of(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }

@@ -84,6 +84,11 @@ impl States {
         self.open.get(id)
     }
 
+    /// The items that are not completed and have remembered keys.
+    pub fn open_ids(&self) -> impl Iterator<Item = &TaskId> {
+        self.open.keys()
+    }
+
     /// An item has this status, and is not completed.
     pub fn has_open(&self, status: Status) -> bool {
         self.open.values().any(|keys| keys.status() == Some(status))

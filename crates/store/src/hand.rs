@@ -676,9 +676,7 @@ fn merged(
     };
     let (marks, agreed) = Marks::of(as_saved, ours, &may_mark);
     let is_known = |id: &TaskId| index.knows(id, queue);
-    let tracked = open(ours);
-    let tracked = tracked.items().iter().filter_map(|item| item.id.clone());
-    let tracked = tracked.filter(|id| states.get_open(id).is_some()).collect();
+    let tracked = states.open_ids().cloned().collect();
     let (own_ids, renamed) = with_own_ids(&agreed, ours, [&held, &tracked], &is_known);
     let base = Base::of(
         texts,

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::since::Since;
 use tavern_core::document::{Document, Item, open, parse};
 use tavern_core::merge::{bare, is_typed_on};
+use tavern_core::nearest::words_of;
 use tavern_core::patch::Patch;
 use tavern_core::task::TaskId;
 use tavern_core::text::{Edit, apply};
@@ -53,49 +54,81 @@ pub(super) fn with_own_ids(
     [held, tracked]: [&HashSet<TaskId>; 2],
     is_known: &dyn Fn(&TaskId) -> bool,
 ) -> (String, Vec<(Option<TaskId>, TaskId)>) {
-    let (mut renamed, mine) = (Vec::new(), parse(ours).0);
-    let mut saved = saved.to_owned();
+    let (mine, theirs) = (parse(ours).0, open(saved));
+    let [own_counts, counts] = [&mine, &theirs].map(counts);
     let all = held.union(tracked).cloned().collect();
-    for item in own(&mine, &all) {
-        let (title, theirs) = (mine.title(item), open(&saved));
-        let Some(id) = item.id.as_ref().filter(|id| theirs.find(id).is_none()) else {
-            continue;
-        };
-        let named = format!("{id} {title}");
-        let is_like = |it: &&Item<'_>| {
-            let other = theirs.title(it);
-            let is_same = [title, &named]
-                .iter()
-                .any(|title| words(title).eq(words(other)));
-            let goes_on = || is_typed_on(other, title) || is_typed_on(title, other);
-            is_same || held.contains(id) && goes_on()
-        };
+    let ids = own(&mine, &all).filter_map(|item| Some((item, item.id.as_ref()?)));
+    let lacking: Vec<_> = ids.filter(|(_, id)| !counts.contains_key(id)).collect();
+    if lacking.is_empty() {
+        return (saved.to_owned(), Vec::new());
+    }
+    let words = |title: &str| words_of(title).collect::<Vec<_>>().join(" ");
+    let nameless = mine.items().iter().filter(|item| item.id.is_none());
+    let nameless: HashSet<&str> = nameless
+        .filter(|item| !item.nested)
+        .map(|item| mine.title(item))
+        .collect();
+    let mut by_words: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, it) in theirs
+        .items()
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| !it.nested)
+    {
+        by_words
+            .entry(words(theirs.title(it)))
+            .or_default()
+            .push(at);
+    }
+    let (mut renamed, mut edits, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
+    for (item, id) in lacking {
+        let title = mine.title(item);
         // What others here read like is one of them.
-        let is_free = |it: &&Item<'_>| match &it.id {
-            Some(other) if mine.find(other).is_none() => !is_known(other),
-            // A copy of this item by the ID of another.
-            Some(other) => {
-                theirs.title(it) == title && theirs.named(other).len() > mine.named(other).len()
+        let is_free = |at: &usize| {
+            let it = &theirs.items()[*at];
+            match &it.id {
+                _ if it.nested || taken.contains(at) => false,
+                None => !nameless.contains(theirs.title(it)),
+                // A copy of this item by the ID of another.
+                Some(other) => match own_counts.get(other) {
+                    Some(count) => theirs.title(it) == title && counts[other] > *count,
+                    None => !is_known(other),
+                },
             }
-            None => nameless(&mine, theirs.title(it)).is_empty(),
         };
-        let mut found = theirs.items().iter().filter(|it| !it.nested && is_free(it));
-        let Some(it) = found.find(is_like) else {
+        let same = [words(title), words(&format!("{id} {title}"))];
+        let same = same
+            .iter()
+            .filter_map(|words| by_words.get(words))
+            .flatten();
+        let goes_on = |at: &usize| {
+            let other = theirs.title(&theirs.items()[*at]);
+            is_typed_on(other, title) || is_typed_on(title, other)
+        };
+        let typed_on = (0..theirs.count()).filter(|at| held.contains(id) && goes_on(at));
+        let Some(at) = same.copied().chain(typed_on).filter(is_free).min() else {
             continue;
         };
+        taken.insert(at);
+        let it = &theirs.items()[at];
         renamed.push((it.id.clone(), id.clone()));
         let named = Patch {
             id: Some(id.clone()),
             ..Patch::default()
         };
-        saved = apply(&saved, &theirs.change(it, &named));
+        edits.extend(theirs.change(it, &named));
     }
-    (saved, renamed)
+    edits.sort_by_key(|edit: &Edit| edit.span.start);
+    (apply(saved, &edits), renamed)
 }
 
-fn words(title: &str) -> impl Iterator<Item = String> {
-    let words = title.split(|c: char| !c.is_alphanumeric());
-    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
+/// How often each ID stands in the document.
+fn counts<'d>(document: &'d Document<'_>) -> HashMap<&'d TaskId, usize> {
+    let mut counts = HashMap::new();
+    for id in document.items().iter().filter_map(|item| item.id.as_ref()) {
+        *counts.entry(id).or_default() += 1;
+    }
+    counts
 }
 
 /// `saved`, in which the items of `ours` have their IDs that a person has given others, which nobody else `is_known` by: they read the

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::Scratch;
+use crate::support::{QUEUE, Scratch};
 
 /// Makes the files of a repository, of so many lines together.
 type Text = fn(usize) -> Vec<(String, String)>;
@@ -104,5 +104,37 @@ fn what_is_twice_as_long_takes_twice_as_long() {
                 panic!("{name}, {verb}: {one} s, then {two} s");
             }
         }
+    }
+}
+
+/// A list of so many items with states, as somebody saves it: with another title, or without IDs.
+#[test]
+fn a_save_of_a_list_that_is_twice_as_long_takes_twice_as_long() {
+    let board = |count: usize, save: &dyn Fn(String) -> String| {
+        let items: String = (0..count)
+            .map(|n| format!("- [ ] T-{n}: Write part {n}\n"))
+            .collect();
+        let states = (0..count).map(|n| format!("T-{n}: {{status: pending, attempt: 1}}\n"));
+        let scratch = Scratch::initialized();
+        scratch.write(".tavern/queues/main.state.yaml", states.collect::<String>());
+        scratch.write(QUEUE, format!("## Pending\n\n{items}"));
+        scratch.settle();
+        scratch.write(QUEUE, save(scratch.queue()));
+        let took = cost(&scratch, "reap");
+        scratch.stands("T-7", "pending", 1);
+        took
+    };
+    let retitled = |text: String| text.replace("Write part 7\n", "Write the seventh part\n");
+    let nameless = |text: String| {
+        let bare = |line: &str| match line.split_once(": ") {
+            Some((_, title)) => format!("- [ ] {title}\n"),
+            None => format!("{line}\n"),
+        };
+        text.lines().map(bare).collect()
+    };
+    let saves: [(usize, &dyn Fn(String) -> String); 2] = [(2000, &retitled), (500, &nameless)];
+    for (count, save) in saves {
+        let took = [count, 2 * count].map(|count| board(count, save));
+        assert!(took[1] <= 0.2 + 2.6 * took[0], "{count}: {took:?}");
     }
 }
