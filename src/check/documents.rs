@@ -63,18 +63,13 @@ pub(super) fn gather(
         let message = format!("this {NO_QUEUE}");
         faults.warning("no-queue", &queue.path, message, hints::of_stranger(queue));
     }
-    for queue in board.map(Board::queues).transpose()?.unwrap_or_default() {
-        if let Some(board) = board.filter(|_| is_all)
-            && board.is_state_file_edited(&queue)
-        {
+    if let Some(board) = board.filter(|_| is_all) {
+        let queues = board.queues()?.into_iter();
+        for queue in queues.filter(|queue| board.is_state_file_edited(queue)) {
             let message = "it was edited, which changes no item: Tavern writes it anew".to_owned();
             let hint = "type `tavern release`, `tavern tell` or `tavern report`, or edit the queue";
-            faults.warning(
-                "state-file",
-                &board.state_file(&queue),
-                message,
-                hint.to_owned(),
-            );
+            let path = board.state_file(&queue);
+            faults.warning("state-file", &path, message, hint.to_owned());
         }
     }
     let mut pages: Vec<Page> = Vec::new();

@@ -354,13 +354,6 @@ impl State {
         }
     }
 
-    /// When it was taken, or completed.
-    pub fn since(&self) -> Option<Timestamp> {
-        self.holder()
-            .and_then(|holder| holder.started)
-            .or(self.completed())
-    }
-
     /// It waits for its children, and for nobody's word.
     pub fn is_parked(&self) -> bool {
         self.mode == Mode::Unify && matches!(self.phase, Phase::Waiting { question: None, .. })

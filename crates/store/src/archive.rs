@@ -22,7 +22,7 @@ use tavern_core::document::{Document, Item, Written};
 use tavern_core::event::{Event, Kind};
 use tavern_core::patch::Patch;
 use tavern_core::states::StateKeys;
-use tavern_core::task::{Status, Task, TaskId, Timestamp};
+use tavern_core::task::{Task, TaskId, Timestamp};
 
 impl Board {
     /// As [`Board::task`], but refused if it is archived: what is changed there nobody sees.
@@ -190,9 +190,7 @@ impl<'b> LongEnded<'b> {
                 is_reached = true;
                 return false;
             }
-            let is_end = entry
-                .to()
-                .is_some_and(|to| to.is_ended() || to == Status::Dead);
+            let is_end = entry.is_end();
             match (entry.task, entry.change.after()) {
                 (Some(id), _) if is_end => drop(later.ids.insert(id)),
                 (None, Some(after)) => drop(later.blocks.insert(after.trim_end().to_owned())),

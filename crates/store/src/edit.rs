@@ -12,7 +12,7 @@ use super::change::Change;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::hand::tell_status;
+use super::hand::{tell_status, with_ended};
 use super::held::{with_held, with_ids, with_own_ids};
 use super::index::ItemIndex;
 use super::marked::{Marks, end_hold};
@@ -22,8 +22,6 @@ use super::since::Since;
 use tavern_core::document::open;
 use tavern_core::event::Kind;
 use tavern_core::merge::merge;
-use tavern_core::rewrite::apply_each;
-use tavern_core::state::State;
 use tavern_core::task::TaskId;
 use tavern_sys::files;
 
@@ -50,23 +48,14 @@ impl Board {
     pub fn restore(&self, queue: &Queue, kept: &str) -> Result<Edited, Error> {
         let (text, index) = (self.read(queue)?, ItemIndex::of(self));
         let (now, states) = (text.content.open(), self.states()?);
-        let (mut went, mut ended) = (Since::default(), Vec::new());
-        for id in open(kept).items().iter().filter_map(|item| item.id.clone()) {
-            let here = now.find(&id);
-            if here.is_none() && index.knows(&id, queue) {
-                went.set(id, None);
-                continue;
-            }
-            let remembered = || states.get(&id)?.status();
-            let status = here.map(|item| item.status).or_else(remembered);
-            ended.extend(status.filter(|status| status.is_ended()).map(|to| (id, to)));
-        }
-        let restored = apply_each(went.taken_back(kept), ended, &|document, (id, status)| {
-            let item = document.find(id).filter(|item| !item.status.is_ended());
-            let state = State::from(*status);
-            item.map_or_else(Vec::new, |item| {
-                document.change(item, &document.showing(item, &state))
-            })
+        let mut went = Since::default();
+        let ids = open(kept);
+        let ids = ids.items().iter().filter_map(|item| item.id.clone());
+        ids.filter(|id| now.find(id).is_none() && index.knows(id, queue))
+            .for_each(|id| went.set(id, None));
+        let (restored, _) = with_ended(&went.taken_back(kept), &|id| {
+            let remembered = || states.get(id)?.status();
+            now.find(id).map(|item| item.status).or_else(remembered)
         });
         self.edit(queue, &text.content, &restored)
     }

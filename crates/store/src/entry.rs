@@ -189,6 +189,12 @@ impl Entry {
         self.moved.map(|(_, to)| to).or(self.change.to())
     }
 
+    /// Since then nobody works the item: it has ended, or is dead.
+    pub(super) fn is_end(&self) -> bool {
+        self.to()
+            .is_some_and(|to| to.is_ended() || to == Status::Dead)
+    }
+
     /// It changed an item, or its status.
     pub fn is_of_item(&self) -> bool {
         self.change.is_of_item() || self.moved.is_some()

@@ -823,8 +823,11 @@ fn with_own_lanes(text: String, ours: &str, saved: &str) -> String {
     })
 }
 
-/// `text`, in which what has ended by a run is ended whatever its box says: no text of before opens it again. Also the IDs of those.
-fn with_ended(text: &str, status_of: &dyn Fn(&TaskId) -> Option<Status>) -> (String, Vec<String>) {
+/// `text`, in which what has ended by its status is ended whatever its box says: no text of before opens it again. Also the IDs of those.
+pub(super) fn with_ended(
+    text: &str,
+    status_of: &dyn Fn(&TaskId) -> Option<Status>,
+) -> (String, Vec<String>) {
     let document = open(text);
     let opened = document.items().iter().filter_map(|item| {
         let id = item.id.clone()?;

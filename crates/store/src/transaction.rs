@@ -31,7 +31,7 @@ use super::replace::Staged;
 use super::stamp::Stamp;
 use super::texts::{self, SaveMark};
 use tavern_core::event::Kind;
-use tavern_core::task::{Status, TaskId, Timestamp};
+use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::clock::{self, Deadline};
 use tavern_sys::failpoint;
 use tavern_sys::secrets::redact;
@@ -373,18 +373,13 @@ impl<'b> Locked<'b> {
     /// Has the files beside the queues show the states that the events gave. What fails is made up for by the next one.
     fn show_states(&self, entries: &[Entry]) {
         let board = self.board;
-        let is_end = |entry: &Entry| {
-            entry
-                .to()
-                .is_some_and(|to| to.is_ended() || to == Status::Dead)
-        };
         let is_removed = |entry: &&Entry| matches!(entry.change, TextChange::Removed { .. });
         let of_items = entries
             .iter()
             .filter(|entry| entry.state.is_some() || is_removed(entry));
         let mut queues: BTreeMap<&str, bool> = BTreeMap::new();
         for (entry, id) in of_items.filter_map(|entry| Some((entry, entry.queue.as_deref()?))) {
-            *queues.entry(id).or_default() |= is_end(entry);
+            *queues.entry(id).or_default() |= entry.is_end();
         }
         for (id, is_end) in queues {
             let Ok(queue) = board.queue_by_id(id) else {

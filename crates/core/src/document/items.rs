@@ -224,10 +224,7 @@ impl<'t> Document<'t> {
 
     /// The status that an item's box, lane and `status:` key say, whatever is remembered of it.
     pub fn text_status(&self, item: &Item<'_>) -> Status {
-        match lane::status(self.place(item), item.said, self.lane_set) {
-            Status::Completed if item.checked && item.is_struck_out(self.text) => Status::Cancelled,
-            status => status,
-        }
+        lane::status(self.place(item), item.said, self.lane_set)
     }
 
     /// A person has typed that somebody holds the item.

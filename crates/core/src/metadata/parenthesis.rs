@@ -16,7 +16,7 @@ pub struct Unread {
 /// Why a parenthesis can't be read as keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Only Tavern writes this key, and it has not written this line.
+    /// It is a key of an item's state, which no text has.
     NotTyped,
     /// The key can't have this value.
     WrongValue,
@@ -30,8 +30,8 @@ pub enum Why {
 
 /// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
 /// that includes both parentheses, and the backticks around them. `Err` carries the first key of one that would be metadata if that key were
-/// known, or had another value, or if the parentheses in its values were in quotes. Where only a person has written, as in a line without an
-/// ID, what Tavern writes is words.
+/// known, or had another value, or if the parentheses in its values were in quotes. In a line without an ID
+/// an answer is words, since nobody has asked.
 pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Unread> {
     let line = line.trim_end();
     let end = line.trim_end_matches('`').len();
