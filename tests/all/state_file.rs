@@ -161,23 +161,22 @@ fn no_text_opens_again_what_a_run_has_ended() {
 /// Whoever moves headings in an old buffer moves nothing that was added since.
 #[test]
 fn what_was_added_since_stays_in_its_lane_whatever_lanes_are_moved() {
-    let scratch =
-        Scratch::board("## Completed\n\n## Dead Letter\n\n## Pending\n\n- [ ] T-1: one\n");
-    scratch.run("tavern-add", &["two", "--id", "T-2"]).ends(0);
-    scratch.write(
-        QUEUE,
-        "## Pending\n\n- [ ] T-1: one\n\n## Completed\n\n## Dead Letter\n",
-    );
-    scratch.settle();
-    scratch.stands("T-2", "pending", 0);
-    let scratch = Scratch::board("## Todo\n\n- [ ] T-1: one\n\n## Done\n");
-    scratch.run("tavern-add", &["two", "--id", "T-2"]).ends(0);
-    scratch.write(
-        QUEUE,
-        "## Backlog\n\n- [ ] T-1: one\n\n## Done\n\n## Archive\n",
-    );
-    scratch.settle();
-    scratch.stands("T-2", "pending", 0);
+    for (board, buffer) in [
+        (
+            "## Completed\n\n## Dead Letter\n\n## Pending\n\n- [ ] T-1: one\n",
+            "## Pending\n\n- [ ] T-1: one\n\n## Completed\n\n## Dead Letter\n",
+        ),
+        (
+            "## Todo\n\n- [ ] T-1: one\n\n## Done\n",
+            "## Backlog\n\n- [ ] T-1: one\n\n## Done\n\n## Archive\n",
+        ),
+    ] {
+        let scratch = Scratch::board(board);
+        scratch.run("tavern-add", &["two", "--id", "T-2"]).ends(0);
+        scratch.write(QUEUE, buffer);
+        scratch.settle();
+        scratch.stands("T-2", "pending", 0);
+    }
 }
 
 #[test]

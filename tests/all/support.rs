@@ -224,6 +224,13 @@ impl Scratch {
         self.git(&["commit", "--quiet", "--message", message]);
     }
 
+    /// Gives the item up, long ago.
+    pub fn cancel_long_ago(&self, id: &str) {
+        let then = "2026-01-01T00:00:00Z";
+        self.at(then, "tavern-release", &[id, "--cancel"])
+            .succeeds();
+    }
+
     /// Has the queues versioned with the code, whatever its settings are like.
     pub fn track(&self) {
         let ignored = fs::read_to_string(self.work().join(".tavern/.gitignore"));

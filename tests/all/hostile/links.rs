@@ -36,14 +36,7 @@ fn used_board() -> Scratch {
         .collect();
     let queue = format!("{items}- [ ] T-0: Do T-0\n\n## Completed\n");
     let scratch = Scratch::shell(&queue, &format!("{AT_ONCE}archive: {{after: 30d}}\n"));
-    // T-0 ended then.
-    scratch
-        .at(
-            "2026-01-01T00:00:00Z",
-            "tavern-release",
-            &["T-0", "--cancel"],
-        )
-        .succeeds();
+    scratch.cancel_long_ago("T-0");
     scratch
         .run("tavern-agent", &["--once", "--name", "Frodo"])
         .succeeds();
