@@ -222,3 +222,68 @@ fn a_permission_is_taken_back() {
     scratch.run("tavern-undo", &["T-1"]).ends(0);
     assert_eq!(scratch.item("T-1")["allowed"], false);
 }
+
+/// Two in one second, and a title with what is no character of YAML.
+#[test]
+fn each_change_is_shown_at_once() {
+    let scratch = Scratch::shell("- [ ] T-1: one \u{fffe}\n- [ ] T-2: two\n", "");
+    for id in ["T-1", "T-2"] {
+        let token = scratch.claim(id, &["--agent", "Sam"]);
+        assert_eq!(states(&scratch)[id]["status"], "in_progress");
+        scratch
+            .run("tavern-release", &[id, "--token", &token])
+            .succeeds();
+        assert_eq!(states(&scratch)[id]["status"], "pending");
+    }
+    assert!(!scratch.read(STATES).contains('\u{fffe}'));
+}
+
+#[test]
+fn what_shows_a_queue_that_is_gone_goes_with_it() {
+    let scratch = board();
+    scratch.run("tavern-queue", &["add", "two"]).succeeds();
+    scratch
+        .run("tavern-add", &["Do it", "--queue", "two", "--id", "T-9"])
+        .ends(0);
+    scratch.claim("T-9", &["--agent", "Sam"]);
+    let [two, three] = ["two", "three"].map(|name| format!(".tavern/queues/{name}"));
+    assert!(scratch.read(format!("{two}.state.yaml")).contains("T-9"));
+    let text = scratch
+        .read(format!("{two}.md"))
+        .replace("id: two", "id: three");
+    scratch.write(format!("{three}.md"), text);
+    fs::remove_file(scratch.work().join(format!("{two}.md"))).expect("it is there");
+    scratch.settle();
+    assert!(!scratch.work().join(format!("{two}.state.yaml")).exists());
+    assert!(scratch.read(format!("{three}.state.yaml")).contains("T-9"));
+    scratch.stands("T-9", "in_progress", 1);
+}
+
+#[test]
+fn an_agent_that_ends_commits_states_too() {
+    let scratch = Scratch::board("- [ ] T-1: one (approve: start)\n");
+    scratch.run("tavern-commit", &[]).ends(0);
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+    scratch
+        .run("tavern-agent", &["--until-empty", "--role", "reviewer"])
+        .ends(0);
+    let shown = scratch.git(&["show", &format!("tavern/board:{STATES}")]);
+    has(&shown, &["T-1: {status: pending, allowed: true}"]);
+}
+
+/// Nobody holds it, and it keeps its question.
+#[test]
+fn an_item_that_waits_is_known_without_its_id() {
+    for name in ["", "X-1: "] {
+        let scratch = board();
+        let token = scratch.claim("T-1", &["--agent", "Sam"]);
+        let asked = ["T-1", "--token", &token, "--waiting", "which?"];
+        scratch.run("tavern-report", &asked).ends(8);
+        scratch.change(QUEUE, "T-1: ", name);
+        scratch.settle();
+        assert_eq!(scratch.stands("T-1", "waiting", 0)["question"], "which?");
+        scratch
+            .run("tavern-log", &["T-1"])
+            .says("by hand; it keeps its ID");
+    }
+}

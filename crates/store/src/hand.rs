@@ -699,11 +699,15 @@ fn merged(
         .filter(|(_, id)| had_id.find(id).is_some());
     entries.extend(renamed.map(|(other, id)| {
         let other = other.map_or_else(|| "no ID".to_owned(), |other| other.to_string());
+        let keeps = if held.contains(&id) {
+            "it is held, and keeps its ID"
+        } else {
+            "it keeps its ID"
+        };
+        let cause = format!("it was given {other} by {who}; {keeps}");
         Entry {
-            task: Some(id.clone()),
-            ..note(format!(
-                "it was given {other} by {who}; it is held, and keeps its ID"
-            ))
+            task: Some(id),
+            ..note(cause)
         }
     }));
     let mut lost = match save.goes_on {

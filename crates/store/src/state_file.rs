@@ -164,7 +164,9 @@ fn shown(document: &Document<'_>, queue: &str) -> String {
     lines.sort();
     let lines = lines.concat();
     let mark = mark(&lines);
-    format!("# Who works on what in {queue}, to look at: no program reads it. {mark}\n{lines}")
+    format!(
+        "# Who works on what in {queue}, to look at: an edit of it changes nothing. {mark}\n{lines}"
+    )
 }
 
 /// The text is as it was written.
