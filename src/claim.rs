@@ -15,7 +15,7 @@ use tavern_run::readiness::{Unready, stuck, unready};
 use tavern_run::{Preflight, Site, Trust};
 use tavern_store::config::Period;
 use tavern_store::{
-    self, Board, Claimed, Found, NamedItem, Note, Nothing, Queue, Seek, Switch, Text,
+    self, Board, Claimed, Content, Found, NamedItem, Note, Nothing, Queue, Seek, Switch,
 };
 use tavern_sys::clock::{self, Deadline};
 use tavern_sys::process::{Bell, ProgramExit};
@@ -396,8 +396,8 @@ fn above(
     }: &Claimed,
 ) -> String {
     // A long list is not read for a title that is there once.
-    let is_shared = |text: &Text| {
-        let (content, title) = (text.content.as_bytes(), task.title.as_bytes());
+    let is_shared = |content: &Content| {
+        let (content, title) = (content.as_bytes(), task.title.as_bytes());
         // Else it is another's that goes on.
         let ends = |at: &usize| {
             let next = content.get(at + title.len());
@@ -408,10 +408,11 @@ fn above(
             .nth(1)
             .is_some()
     };
-    let Some(text) = board.read(queue).ok().filter(is_shared) else {
+    let read = || board.read(queue).ok().map(|text| text.content);
+    let Some(content) = board.last_read(queue).or_else(read).filter(is_shared) else {
         return String::new();
     };
-    let document = text.content.open();
+    let document = content.open();
     let at_line = || {
         document
             .items()

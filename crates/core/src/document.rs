@@ -81,6 +81,8 @@ pub struct Document<'t> {
     searches: Searches,
     /// What is remembered of the items apart from the text.
     states: Arc<States>,
+    /// The items that are not completed and have such states, by index, if somebody has asked.
+    remembered: OnceCell<BTreeMap<usize, TaskId>>,
 }
 
 /// The items of a document.
@@ -112,6 +114,7 @@ struct ItemPlace {
     /// Nothing where only the item itself tells, and likewise with its priority.
     status: Option<Status>,
     priority: Option<u8>,
+    may_be_due: bool,
 }
 
 /// The heading that an item stands under: of a lane, or of none.
@@ -298,7 +301,7 @@ impl<'t> Document<'t> {
 
     /// The same document, whose items have these states.
     pub fn with_states(mut self, states: Arc<States>) -> Document<'t> {
-        self.states = states;
+        (self.states, self.remembered) = (states, OnceCell::new());
         let mut list = mem::take(&mut self.items);
         if let ItemList::Read(items) = &mut list {
             items.iter_mut().for_each(|item| self.remember(item));

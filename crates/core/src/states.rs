@@ -85,8 +85,15 @@ impl States {
     }
 
     /// The items that are not completed and have remembered keys.
-    pub fn open_ids(&self) -> impl Iterator<Item = &TaskId> {
+    pub fn open_ids(&self) -> impl Iterator<Item = &TaskId> + Clone {
         self.open.keys()
+    }
+
+    /// The items that have remembered keys, each once at least.
+    pub fn ids(&self) -> impl Iterator<Item = &str> + Clone {
+        let known = self.open.keys().chain(self.completed.keys());
+        let written = self.written.lines().map(id_of);
+        known.map(TaskId::as_str).chain(written)
     }
 
     /// An item has this status, and is not completed.

@@ -281,7 +281,7 @@ fn front(document: &Document<'_>, name: String) -> Option<Clause> {
 
 /// Where the queue's text stands.
 fn place(queue: &Queue) -> PathBuf {
-    fs::canonicalize(&queue.path).unwrap_or_else(|_| queue.path.clone())
+    files::real(&queue.path).unwrap_or_else(|_| queue.path.clone())
 }
 
 /// The settings that there are.
@@ -401,7 +401,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
         .texts
         .iter()
         .map(|(path, text)| (path.clone(), text.clone().into()));
-    let folder = fs::canonicalize(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
+    let folder = files::real(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
     for (place, text) in queues.iter().filter_map(read).chain(shown) {
         let (document, _) = text.parse();
         let file = file_name(&place, &folder);

@@ -12,17 +12,17 @@ use tavern_sys::process::identity::boot_id;
 const MOST_UNSYNCED: u64 = 64;
 
 /// What `applied` says.
-struct Applied {
+pub(super) struct Applied {
     /// The last event that the files show.
     seq: u64,
     /// The last one that they show whatever happens.
-    synced: u64,
+    pub(super) synced: u64,
     /// The boot in which the former holds.
     boot: String,
 }
 
 impl Applied {
-    fn read(board: &Board) -> Option<Applied> {
+    pub(super) fn read(board: &Board) -> Option<Applied> {
         let text = files::read_text(board.private("applied")).ok()?;
         let mut words = text.split_whitespace();
         let seq = words.next()?.parse().ok()?;
@@ -37,6 +37,15 @@ impl Applied {
                 .next()
                 .map_or_else(|| boot_id().to_owned(), str::to_owned),
         })
+    }
+
+    /// The number of the last event that the files are known to show.
+    pub(super) fn shown(&self) -> u64 {
+        if self.boot == boot_id() {
+            self.seq
+        } else {
+            self.synced
+        }
     }
 
     /// Overwritten in place: it is one write of a length that never changes, and a power cut leaves older numbers, which
@@ -59,12 +68,7 @@ pub(super) fn is_of_this_boot(board: &Board) -> bool {
 
 /// The number of the last event that the files are known to show.
 pub(super) fn read_applied(board: &Board) -> Option<u64> {
-    let applied = Applied::read(board)?;
-    Some(if applied.boot == boot_id() {
-        applied.seq
-    } else {
-        applied.synced
-    })
+    Applied::read(board).map(|applied| applied.shown())
 }
 
 /// The files show all events up to this one, and a power cut changes nothing of it.
@@ -81,15 +85,12 @@ pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
     .write(board)
 }
 
-/// The files show all events up to this one, and the names of the newest files of the board's queues may not be on disk.
-pub(super) fn write_shown(board: &Board, seq: u64) -> Result<(), Error> {
-    match Applied::read(board) {
-        Some(Applied { synced, .. }) if seq < synced + MOST_UNSYNCED => Applied {
-            seq,
-            synced,
-            boot: boot_id().to_owned(),
-        }
-        .write(board),
-        _ => write_applied(board, seq),
-    }
+/// The files show all events up to this one, and the names of the newest files of the board's queues may not be on disk. `synced` is up
+/// to where they are. Returns up to where they are now.
+pub(super) fn write_shown(board: &Board, seq: u64, synced: Option<u64>) -> Result<u64, Error> {
+    let Some(synced) = synced.filter(|synced| seq < synced + MOST_UNSYNCED) else {
+        return write_applied(board, seq).map(|()| seq);
+    };
+    let boot = boot_id().to_owned();
+    Applied { seq, synced, boot }.write(board).map(|()| synced)
 }

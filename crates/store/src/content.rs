@@ -124,6 +124,12 @@ impl LastRead {
             .map(|(_, content)| content.clone())
     }
 
+    /// What the queue at `path` said last.
+    pub(super) fn newest(&self, path: &Path) -> Option<Content> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(path).map(|(_, content)| content.clone())
+    }
+
     pub(super) fn forget(&self, path: &Path) {
         self.0
             .lock()

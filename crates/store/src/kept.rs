@@ -74,8 +74,7 @@ impl Board {
     /// config.yaml and templates that are gone or empty, with what was last typed there.
     pub fn removed_files(&self) -> Vec<(String, String)> {
         let is_gone = |name: &String| {
-            let found = files::open(self.path(name)).and_then(|file| file.metadata());
-            found.map_or(true, |found| found.len() == 0)
+            files::open_known(self.path(name)).map_or(true, |(_, known)| known.len() == 0)
         };
         let gone = names(&self.private(FOLDER)).into_iter().filter(is_gone);
         gone.filter_map(|name| {

@@ -10,7 +10,7 @@ use super::entry::{Entry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::hand::put_back;
-use super::moved::{Standing, gone};
+use super::moved::Standing;
 use super::queue::{Queue, is_blank};
 use super::seen::path;
 use super::stamp::Stamp;
@@ -40,7 +40,9 @@ impl Lost {
 impl Board {
     /// Those of the lost queues whose file was removed. Where none is gone, nothing is read.
     pub fn removed_queues(&self) -> Result<Vec<Lost>, Error> {
-        let lost = if gone(self)?.is_empty() {
+        let seen = Baseline::queues(self).into_iter();
+        let mut paths = seen.map(|id| self.queue_of(&id).path);
+        let lost = if paths.all(|path| fs::symlink_metadata(path).is_ok()) {
             Vec::new()
         } else {
             self.lost_queues()?

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::DateTime;
-use memchr::memmem;
+use memchr::memchr_iter;
 use serde::{Deserialize, Serialize};
 
 use super::config::{Config, Role};
@@ -142,13 +142,11 @@ impl Board {
     fn files_of_queues(&self) -> Result<Vec<(Queue, bool)>, Error> {
         let folder = self.path("queues");
         // By name, and whether it is known to be a file and no link.
-        let mut names: BTreeMap<String, bool> = match self.led(&folder).and_then(fs::read_dir) {
+        let listed = self.by_link(&folder, files::names_in);
+        let mut names: BTreeMap<String, bool> = match listed {
             Ok(entries) => entries
-                .filter_map(|entry| {
-                    let entry = entry.ok()?;
-                    let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-                    Some((entry.file_name().into_string().ok()?, is_file))
-                })
+                .into_iter()
+                .filter_map(|(name, is_file)| Some((name.into_string().ok()?, is_file)))
                 .filter(|(name, _)| is_queue(name.as_ref()))
                 .collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
@@ -208,6 +206,14 @@ impl Board {
             }
         }
         Ok(target)
+    }
+
+    /// Opens `path`, or if a part of it is a link, what it leads to.
+    fn by_link<T>(&self, path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
+        match open(path) {
+            Err(error) if error.kind() == files::REFUSED => open(&self.led(path)?),
+            opened => opened,
+        }
     }
 
     /// It is a file, or will be one by what a dry run has decided.
@@ -341,8 +347,7 @@ impl Board {
     /// # Errors
     /// It can't.
     pub fn can_open(&self, queue: &Queue) -> Result<(), Error> {
-        self.led(&queue.path)
-            .and_then(files::open)
+        self.by_link(&queue.path, |path| files::open(path))
             .map(drop)
             .map_err(Error::io("read", &queue.path))
     }
@@ -358,12 +363,11 @@ impl Board {
             });
         }
         let (stamp, bytes) = self
-            .led(&queue.path)
-            .and_then(|path| {
-                let file = files::open(path)?;
-                let before = Stamp::of(&file.metadata()?);
+            .by_link(&queue.path, |path| files::open_known(path))
+            .and_then(|(file, known)| {
+                let before = Stamp::of(&known);
                 failpoint::hit("queue.open")?;
-                let bytes = files::read_all(&file)?;
+                let bytes = files::read_known(&file, &known)?;
                 let stamp = if Stamp::of(&file.metadata()?) == before {
                     before
                 } else {
@@ -388,15 +392,12 @@ impl Board {
 
 /// More boxes begin a line than a queue may have items: told without reading what they are.
 pub fn has_too_many(text: &str) -> bool {
-    memmem::find_iter(text.as_bytes(), "- [")
-        .nth(MOST_ITEMS)
-        .is_some()
-        && {
-            let boxes = text
-                .lines()
-                .filter(|line| line.trim_start().starts_with("- ["));
-            boxes.count() > MOST_ITEMS
-        }
+    memchr_iter(b'[', text.as_bytes()).count() > MOST_ITEMS && {
+        let boxes = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("- ["));
+        boxes.count() > MOST_ITEMS
+    }
 }
 
 /// No text, as a full disk or a power cut leaves it.

@@ -1,6 +1,7 @@
 //! A queue's text, for whoever decides on it or shows it: never half a save.
 
 use super::baseline::{Baseline, header};
+use super::content::Content;
 use super::error::Error;
 use super::find::Board;
 use super::queue::{Queue, Text};
@@ -16,6 +17,11 @@ impl Board {
             Some(read) => Ok(read?.with_states(self.states()?)),
             None => self.read_settled(queue, self.last_seq()?),
         }
+    }
+
+    /// What the queue said when this process read or wrote it last, if it did.
+    pub fn last_read(&self, queue: &Queue) -> Option<Content> {
+        self.last_read.newest(&queue.path)
     }
 
     /// A queue as it was when the lock was taken, for whoever holds it: what is saved by hand from then on counts for the

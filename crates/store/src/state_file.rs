@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::queue::Queue;
+use super::queue::{Queue, Text};
 use super::replace::replace_volatile;
 use super::seen;
 use tavern_core::document::{Document, open};
@@ -49,17 +49,22 @@ impl Board {
 
     /// Writes anew what shows the states of the queue's items, if it is another.
     pub fn show_states(&self, queue: &Queue) -> Result<(), Error> {
-        let path = self.state_file(queue);
+        self.show_states_of(&self.read(queue)?)
+    }
+
+    /// The same of its text.
+    pub(super) fn show_states_of(&self, text: &Text) -> Result<(), Error> {
+        let path = self.state_file(&text.queue);
         // What is no file is somebody's own.
         if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Ok(());
         }
-        let text = self.states_shown(queue)?;
+        let shown = shown(&text.content.open(), &text.queue.id);
         let known = files::read_text(&path).unwrap_or_default();
-        if self.is_dry() || known == text {
+        if self.is_dry() || known == shown {
             return Ok(());
         }
-        replace_volatile(&path, text.as_bytes())
+        replace_volatile(&path, shown.as_bytes())
     }
 
     /// Removes what shows the states of queues that are there no more.
@@ -76,17 +81,13 @@ impl Board {
         stale.for_each(|path| drop(fs::remove_file(path)));
     }
 
-    /// The same, unless it was done a moment ago.
-    pub(super) fn show_states_in_time(&self, queue: &Queue) -> Result<(), Error> {
-        let file = fs::metadata(self.state_file(queue)).ok();
-        let age = file
-            .as_ref()
-            .and_then(|file| clock::since(file.modified().ok()?));
-        let is_long = file.is_some_and(|file| file.len() > SHORT);
-        match age {
-            Some(age) if is_long && age < INTERVAL => Ok(()),
-            _ => self.show_states(queue),
-        }
+    /// What shows the states of the queue's items is short, or was not written a moment ago.
+    pub(super) fn may_show_states(&self, queue: &Queue) -> bool {
+        let Ok(file) = fs::metadata(self.state_file(queue)) else {
+            return true;
+        };
+        let age = || clock::since(file.modified().ok()?);
+        file.len() <= SHORT || age().is_none_or(|age| age >= INTERVAL)
     }
 
     /// Somebody has edited what shows the states, which changes nothing.
@@ -129,11 +130,6 @@ impl Board {
         };
         Ok(all.into_iter().map(entry).collect())
     }
-
-    fn states_shown(&self, queue: &Queue) -> Result<String, Error> {
-        let text = self.read(queue)?;
-        Ok(shown(&text.content.open(), &queue.id))
-    }
 }
 
 fn read_line(line: &str) -> Option<(TaskId, StateKeys)> {
@@ -144,9 +140,10 @@ fn read_line(line: &str) -> Option<(TaskId, StateKeys)> {
 /// A line for each item that has a state, sorted by ID.
 fn shown(document: &Document<'_>, queue: &str) -> String {
     let states = document.states();
-    let mut lines: Vec<String> = (0..document.count())
-        .filter_map(|at| {
-            let id = document.id_at(at)?;
+    let mut lines: Vec<String> = document
+        .named_among(states.ids())
+        .into_iter()
+        .filter_map(|(at, id)| {
             let (keys, status) = (states.get(&id)?, document.status_at(at));
             // A copy of an item that has ended.
             if keys.status().is_some_and(Status::is_ended) && !status.is_ended() {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::thread;
 use std::time::Duration;
 
-use super::applied::{read_applied, write_applied, write_shown};
+use super::applied::{Applied, read_applied, write_applied, write_shown};
 use super::baseline::{Baseline, Sight, replaced, spent_path};
 use super::change::{Change, QueueRewrite, Rewrite, Step};
 use super::content::QueueVersion;
@@ -171,6 +171,8 @@ struct Locked<'b> {
     board: &'b Board,
     log: Log,
     seq: u64,
+    /// The last event that the files show whatever happens, as far as is known.
+    synced: Option<u64>,
     /// When it got the lock.
     now: Timestamp,
     _lock: Lock,
@@ -229,7 +231,11 @@ impl<'b> Locked<'b> {
     fn open(lock: Lock, board: &'b Board) -> Result<Locked<'b>, Error> {
         let now = clock::now();
         let log = Log::open(board, now)?;
-        let shown = read_applied(board);
+        let known = Applied::read(board);
+        let (shown, mut synced) = (
+            known.as_ref().map(Applied::shown),
+            known.map(|it| it.synced),
+        );
         let applied = shown.unwrap_or_else(|| log.last_seq().saturating_sub(1));
         if applied < log.last_seq() {
             log.sync()?;
@@ -248,6 +254,7 @@ impl<'b> Locked<'b> {
                 }
             }
             write_applied(board, log.last_seq())?;
+            synced = Some(log.last_seq());
         }
         board.keep_typed();
         let (last, known) = (log.last_seq(), shown.unwrap_or_else(|| known_seq(board)));
@@ -255,6 +262,7 @@ impl<'b> Locked<'b> {
             board,
             log,
             seq: last.max(known),
+            synced,
             now,
             _lock: lock,
         };
@@ -352,8 +360,9 @@ impl<'b> Locked<'b> {
             .map(stage_lease)
             .collect::<Result<_, Error>>()?;
         // On a new board it would be taken for granted that all events but the last are shown.
-        if entries.len() > 1 && read_applied(self.board).is_none() {
+        if entries.len() > 1 && self.synced.is_none() {
             write_applied(self.board, self.seq)?;
+            self.synced = Some(self.seq);
         }
         self.log.append(&entries)?;
         self.seq += entries.len() as u64;
@@ -367,7 +376,8 @@ impl<'b> Locked<'b> {
                 .and_then(|()| write_applied(self.board, self.seq))
                 .map(Ok);
         }
-        Ok(shown.and_then(|()| write_shown(self.board, self.seq)))
+        let written = shown.and_then(|()| write_shown(self.board, self.seq, self.synced));
+        Ok(written.map(|synced| self.synced = Some(synced)))
     }
 
     /// Has the files beside the queues show the states that the events gave. What fails is made up for by the next one.
@@ -385,11 +395,10 @@ impl<'b> Locked<'b> {
             let Ok(queue) = board.queue_by_id(id) else {
                 continue;
             };
-            drop(if is_end {
-                board.show_states(&queue)
-            } else {
-                board.show_states_in_time(&queue)
-            });
+            if is_end || board.may_show_states(&queue) {
+                let text = board.read_settled(&queue, self.seq);
+                drop(text.and_then(|text| board.show_states_of(&text)));
+            }
         }
     }
 

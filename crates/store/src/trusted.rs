@@ -90,10 +90,16 @@ const FEW: usize = 8;
 impl Trusted {
     /// As they stand now; none if they can't be read.
     pub fn of(board: &Board) -> Trusted {
-        let root = fs::canonicalize(board.root()).unwrap_or_else(|_| board.root().to_owned());
+        let root = files::real(board.root()).unwrap_or_else(|_| board.root().to_owned());
         let path = folder()
             .map(|folder| folder.join(Digest::of("clone", &root.to_string_lossy()).to_string()));
-        let read = |path: &PathBuf| files::read_text(fs::canonicalize(path).ok()?).ok();
+        let read = |path: &PathBuf| match files::read_text(path) {
+            // A home may well be behind a link.
+            Err(error) if error.kind() == files::REFUSED => {
+                files::read_text(fs::canonicalize(path).ok()?).ok()
+            }
+            read => read.ok(),
+        };
         let text = path.as_ref().and_then(read).unwrap_or_default();
         // The first line is for people.
         let lines = text

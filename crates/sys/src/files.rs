@@ -3,9 +3,11 @@
 //!
 //! A clone may bring a link to somebody's keys, a pipe that nobody writes to, or a device without an end in the place of any file.
 
-use std::fs::{self, DirBuilder, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -13,7 +15,7 @@ mod removal;
 
 pub use removal::{gone, remove_tree};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// Bytes that are read of one file. Queues of 10,000 items have two million.
@@ -23,6 +25,29 @@ const MOST: u64 = 256 * 1024 * 1024;
 /// folders above (before Linux 5.6, or in a container that forbids to ask), only the last part is held to it.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDONLY)
+}
+
+/// The same, and what the kernel knows of it.
+pub fn open_known(path: impl AsRef<Path>) -> io::Result<(File, Metadata)> {
+    open_known_as(path.as_ref(), OFlags::RDONLY)
+}
+
+/// The names in a folder, of whose path no part may be a link, and whether each is known to be that of a regular file.
+pub fn names_in(folder: &Path) -> io::Result<Vec<(OsString, bool)>> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = match opened(folder, flags, Mode::empty()) {
+        Err(Errno::LOOP) => return Err(refused(A_LINK)),
+        opened => opened?,
+    };
+    let named = |entry: rustix::io::Result<DirEntry>| {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+        Ok((name, entry.file_type() == FileType::RegularFile))
+    };
+    let all: io::Result<Vec<_>> = Dir::new(opened)?.map(named).collect();
+    let mut all = all?;
+    all.retain(|(name, _)| name != "." && name != "..");
+    Ok(all)
 }
 
 /// The same for reading and writing.
@@ -64,7 +89,8 @@ pub fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
 
 /// All of the file at `path`.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    read_all(&open(path)?)
+    let (file, known) = open_known(path)?;
+    read_known(&file, &known)
 }
 
 /// The same as text; [`ErrorKind::InvalidData`] if it is not UTF-8.
@@ -180,17 +206,23 @@ pub fn is_plain_folder(path: &Path) -> io::Result<()> {
 
 /// All of an open file, from where it stands.
 pub fn read_all(file: &File) -> io::Result<Vec<u8>> {
-    let length = file.metadata()?.len();
+    read_known(file, &file.metadata()?)
+}
+
+/// The same; `known` is what the kernel knows of it.
+pub fn read_known(file: &File, known: &Metadata) -> io::Result<Vec<u8>> {
+    let length = known.len();
     if length > MOST {
         return Err(io::Error::new(
             ErrorKind::FileTooLarge,
             format!("it has {length} bytes, and {MOST} are read at most"),
         ));
     }
-    // One byte more, so that one read brings all of it, and the next its end.
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default() + 1];
+    let length = usize::try_from(length).unwrap_or_default();
+    // One byte more: a read that does not fill it was the last.
+    let mut bytes = vec![0; length + 1];
     let (mut file, mut filled) = (file.take(MOST), 0);
-    loop {
+    while filled == 0 || filled != length {
         match file.read(&mut bytes[filled..]) {
             Ok(0) => break,
             Ok(read) => filled += read,
@@ -207,6 +239,10 @@ pub fn read_all(file: &File) -> io::Result<Vec<u8>> {
 }
 
 fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
+    open_known_as(path, flags).map(|(file, _)| file)
+}
+
+fn open_known_as(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
     // A pipe is not waited for; a terminal does not become ours.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mode = match path.parent().filter(|_| flags.contains(OFlags::CREATE)) {
@@ -220,12 +256,12 @@ fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
         Err(Errno::NXIO) => return Err(refused(NOT_A_FILE)),
         Err(error) => return Err(error.into()),
     };
-    let kind = file.metadata()?.file_type();
-    if kind.is_dir() {
+    let known = file.metadata()?;
+    if known.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }
-    if kind.is_file() {
-        Ok(file)
+    if known.is_file() {
+        Ok((file, known))
     } else {
         Err(refused(NOT_A_FILE))
     }

@@ -1,6 +1,6 @@
 //! The items of a document: read, or of a plain one only where they stand, to be read when they are asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
@@ -11,7 +11,11 @@ use super::{Document, Item, ItemList, Under};
 use crate::lane;
 use crate::markup;
 use crate::metadata::Key;
+use crate::states::StateKeys;
 use crate::task::{Status, TaskId, Timestamp};
+
+/// So many IDs are searched for one by one.
+const MOST_SEARCHES: usize = 32;
 
 impl<'t> Document<'t> {
     /// All items in the order of the text; a nested item comes after the one that it is in.
@@ -101,12 +105,34 @@ impl<'t> Document<'t> {
         self.indices_naming(id).map(|at| self.item(at))
     }
 
+    /// Those of these items that the document has, by index.
+    pub fn named_among<'i>(
+        &self,
+        ids: impl Iterator<Item = &'i str> + Clone,
+    ) -> BTreeMap<usize, TaskId> {
+        let indices = |id: &str| self.indices_of(&id.parse().expect("it is the ID of an item"));
+        // To search the text for a few is less work than to look at each item.
+        if ids.clone().nth(MOST_SEARCHES).is_none() {
+            let found = ids.flat_map(indices);
+            return found.filter_map(|at| Some((at, self.id_at(at)?))).collect();
+        }
+        let ids: HashSet<&str> = ids.collect();
+        let all = (0..self.count()).filter_map(|at| Some((at, self.id_at(at)?)));
+        all.filter(|(_, id)| ids.contains(id.as_str())).collect()
+    }
+
     /// The indices of the items that say this ID anywhere; where they are read, of all.
     fn indices_naming(&self, id: &TaskId) -> Box<dyn Iterator<Item = usize>> {
         match &self.items {
             ItemList::Read(items) => Box::new(0..items.len()),
             ItemList::Outlined { places, .. } => {
-                let named = memmem::find_iter(self.text.as_bytes(), id.as_str());
+                let text = self.text.as_bytes();
+                // `T-1` is no part of `T-12`.
+                let ends = |at: &usize| {
+                    let next = text.get(at + id.as_str().len());
+                    !next.is_some_and(u8::is_ascii_alphanumeric)
+                };
+                let named = memmem::find_iter(text, id.as_str()).filter(ends);
                 let mut indices: Vec<usize> = named
                     .map(|at| places.partition_point(|place| place.span.end <= at))
                     .collect();
@@ -152,10 +178,9 @@ impl<'t> Document<'t> {
 
     /// When the item at this index is to be done.
     pub fn due_at(&self, at: usize) -> Option<Timestamp> {
-        if self.may_say(at, Key::Due.as_str()) {
-            self.item(at).due
-        } else {
-            None
+        match &self.items {
+            ItemList::Outlined { places, .. } if !places[at].may_be_due => None,
+            _ => self.item(at).due,
         }
     }
 
@@ -173,14 +198,7 @@ impl<'t> Document<'t> {
 
     /// The item at this index may not be taken before some time, told without reading it.
     pub fn may_wait(&self, at: usize) -> bool {
-        let is_remembered = || {
-            Some(
-                self.states()
-                    .get_open(&self.id_at(at)?)?
-                    .not_before()
-                    .is_some(),
-            )
-        };
+        let is_remembered = || Some(self.remembered_of(at)?.not_before().is_some());
         self.may_say(at, Key::NotBefore.as_str()) || is_remembered().unwrap_or(false)
     }
 
@@ -219,7 +237,14 @@ impl<'t> Document<'t> {
     }
 
     fn remembered_status(&self, at: usize) -> Option<Status> {
-        self.states.get_open(&self.id_at(at)?)?.status()
+        self.remembered_of(at)?.status()
+    }
+
+    /// What is remembered of the item at this index, where it is not completed.
+    fn remembered_of(&self, at: usize) -> Option<&StateKeys> {
+        let open_ids = || self.states.open_ids().map(TaskId::as_str);
+        let remembered = self.remembered.get_or_init(|| self.named_among(open_ids()));
+        self.states.get_open(remembered.get(&at)?)
     }
 
     /// The status that an item's box, lane and `status:` key say, whatever is remembered of it.

@@ -12,7 +12,7 @@ use crate::status::Status;
 /// Items that one may wait for.
 const MOST_AFTER: usize = 100;
 
-/// Forgets the status or priority of the items that may have a key of their own on which it depends. A key counts only where it is
+/// Forgets the status or priority of the items that may have a key of their own on which it depends, and marks those that may be due. A key counts only where it is
 /// spelt out.
 pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace)| {
@@ -28,6 +28,7 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     };
     leave(Key::Status.as_str(), &|place| place.status = None);
     leave(Key::Priority.as_str(), &|place| place.priority = None);
+    leave(Key::Due.as_str(), &|place| place.may_be_due = true);
 }
 
 /// The end of a hint about a key that is not read as one.

@@ -39,8 +39,19 @@ impl Outline {
             read,
             all: OnceCell::new(),
         };
-        let (counted, own, sections, names, heads, says_before, order, ids, searches, states) =
-            Default::default();
+        let (
+            counted,
+            own,
+            sections,
+            names,
+            heads,
+            says_before,
+            order,
+            ids,
+            searches,
+            states,
+            remembered,
+        ) = Default::default();
         Document {
             text,
             body,
@@ -59,6 +70,7 @@ impl Outline {
             ids,
             searches,
             states,
+            remembered,
         }
     }
 }

@@ -266,6 +266,7 @@ impl<'t, 's> Reader<'t, 's> {
                     let (under, headed) = (self.stand(), self.headed());
                     let (status, priority) = (None, Some(headed.priority));
                     places.push(ItemPlace {
+                        may_be_due: false,
                         span: item.span,
                         under,
                         headed,
@@ -733,8 +734,18 @@ impl<'t, 's> Reader<'t, 's> {
             ..
         } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (unsettled, counted, names, heads, says_before, order, ids, searches, states) =
-            Default::default();
+        let (
+            unsettled,
+            counted,
+            names,
+            heads,
+            says_before,
+            order,
+            ids,
+            searches,
+            states,
+            remembered,
+        ) = Default::default();
         let sections = sections(
             others.into_iter().map(|other| other.heading),
             &items,
@@ -758,6 +769,7 @@ impl<'t, 's> Reader<'t, 's> {
             ids,
             searches,
             states,
+            remembered,
         };
         items
             .iter_mut()
