@@ -48,6 +48,9 @@ use tavern_sys::process::file_in_use::is_being_written;
 /// Who saves again what they had before their last save takes that back, within this time.
 const RECENT: TimeDelta = TimeDelta::minutes(10);
 
+/// What one save took out and the next brings back within this time was half a save: so many items at least.
+const HALF: (TimeDelta, usize) = (TimeDelta::seconds(3), 3);
+
 /// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
 /// Whoever asks holds the lock; `last` is the last event's number. Items that have just `come` are those that were moved.
 pub(super) fn taken_over(
@@ -388,6 +391,8 @@ struct Base {
     digest: u64,
     /// It is a save that is taken back.
     is_undo: bool,
+    /// It is half a save: what that lacks is back.
+    is_half: bool,
     /// The save is just an older text.
     is_old: bool,
     /// The items that are another in it than they are now.
@@ -396,7 +401,7 @@ struct Base {
 
 impl Base {
     /// The nearest of the texts that stood there. Who puts back exactly what they themselves have changed a moment ago takes that change
-    /// back: then it is what they had saved. git does not.
+    /// back: then it is what they had saved. git does not. Nor does half a save take out what the next one has.
     fn of(texts: &Texts, ours: &str, save: &Save<'_>, now: Timestamp) -> Base {
         let Nearest {
             mut text,
@@ -404,7 +409,18 @@ impl Base {
             distance,
         } = texts.nearest(ours, save.text);
         let is_old = distance == 0 && text != ours;
-        let mut is_undo = false;
+        let (mut is_undo, mut is_half) = (false, false);
+        let (within, least) = HALF;
+        let is_half_of = |kept: &KeptText| {
+            let is_own = |mark: &SaveMark| Some(mark.writer) == save.writer;
+            kept.save.as_ref().is_some_and(is_own)
+                && now - kept.time < within
+                && brought_back([&text, &kept.text, ours], save.text) >= least
+        };
+        let may_be = !is_old && save.goes_on.is_none() && texts.has_save_since(now - within);
+        if let Some(half) = may_be.then(|| texts.find(&is_half_of)).flatten() {
+            (text, digest, is_half) = (half.text, half.digest, true);
+        }
         if is_old && save.is_late && save.goes_on.is_none() {
             let is_undone = |kept: &KeptText| {
                 let is_own =
@@ -430,10 +446,27 @@ impl Base {
             text,
             digest,
             is_undo,
+            is_half,
             is_old,
             stale,
         }
     }
+}
+
+/// How many items of `base` are in `saved`, and neither in `half` nor in `ours`.
+fn brought_back([base, half, ours]: [&str; 3], saved: &str) -> usize {
+    let [known, newest] = [base, ours].map(|text| -> HashSet<String> {
+        let document = parse(text).0;
+        let items = document.items().iter();
+        items.map(|item| bare(document.block(item))).collect()
+    });
+    let new = changes(half, saved).into_iter().filter_map(|changed| {
+        let is_new = changed.before.is_none();
+        changed.after.filter(|_| is_new)
+    });
+    new.map(|(block, _)| bare(&block))
+        .filter(|block| known.contains(block) && !newest.contains(block))
+        .count()
 }
 
 /// `base` without the items that `saved` lacks.
@@ -556,9 +589,11 @@ fn with_items_that_went(
 ) -> Result<(String, Vec<TaskId>), Error> {
     let (mine, theirs) = (parse(ours).0, parse(saved).0);
     let (mut since, mut archived) = (Since::default(), Vec::new());
+    let mut is_new = HashSet::new();
     let ids = theirs.items().iter().filter_map(|item| item.id.clone());
-    let new: HashSet<TaskId> = ids.filter(|id| mine.find(id).is_none()).collect();
-    let mut went = went(index, queue, &parse(base).0, new.clone())?;
+    let ids = ids.filter(|id| mine.find(id).is_none());
+    let new: Vec<TaskId> = ids.filter(|id| is_new.insert(id.clone())).collect();
+    let mut went = went(index, queue, &parse(base).0, is_new)?;
     for id in new {
         let block = |_: &Text, document: &Document<'_>, item: &Item<'_>| {
             (document.block(item).to_owned(), item.status)
@@ -740,6 +775,10 @@ fn merged(
     }
     if base.is_undo {
         entries.push(note(TAKEN_BACK.to_owned()));
+    }
+    if base.is_half {
+        let what = "the save before was half of this one: what that had taken out is back";
+        entries.push(note(what.to_owned()));
     }
     let (mut newer, lacking) = not_as_saved(&saved, &merged.text, &base.stale);
     if base.is_old && !base.is_undo && newer.is_empty() && lacking.is_empty() {

@@ -104,6 +104,12 @@ impl Texts {
         self.0.iter().any(|record| record.digest == wanted)
     }
 
+    /// Other hands have saved one since.
+    pub(super) fn has_save_since(&self, time: Timestamp) -> bool {
+        let mut saves = self.0.iter().filter(|record| record.save.is_some());
+        saves.any(|record| record.time > time)
+    }
+
     /// Leaves out the saves of which the log lost what was to be done with them. The queue shows all events up to `shown`; `later` are
     /// those since.
     pub(super) fn retain_logged(&mut self, shown: u64, later: &[Entry]) {
