@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::path::PathBuf;
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::entry::Entry;
@@ -19,8 +20,11 @@ use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::clock;
 use tavern_sys::files;
 
-/// So many of Tavern's own texts are kept, and so many saves.
+/// So many of Tavern's own texts are kept at least, and so many saves.
 const MOST: usize = 200;
+
+/// A save is kept so long, however many texts have come since, as far as there is room.
+const PINNED: TimeDelta = TimeDelta::days(30);
 
 /// A text is told from one of so many before it.
 const NEAR: usize = 4;
@@ -62,7 +66,7 @@ struct Record {
     start: usize,
     end: usize,
     text: String,
-    /// Nothing rests on it.
+    /// Nothing rests on it, and it need not stay.
     #[serde(skip)]
     is_void: bool,
 }
@@ -332,27 +336,18 @@ fn line_of(record: &Record) -> String {
 
 /// Keeps the newest ones.
 fn shorten(board: &Board, queue: &Queue) -> Result<(), Error> {
-    let texts = Texts::of(board, queue);
-    let (mut saves, mut own) = (0, 0);
-    let mut first = texts.0.len();
-    for record in texts.0.iter().rev() {
-        let count = if record.save.is_some() {
-            &mut saves
-        } else {
-            &mut own
-        };
+    let (mut texts, now) = (Texts::of(board, queue), clock::now());
+    let (mut saves, mut own, mut length) = (0, 0, 0);
+    for record in texts.0.iter_mut().rev() {
+        let is_save = record.save.is_some();
+        let count = if is_save { &mut saves } else { &mut own };
         *count += 1;
-        if saves > MOST || own > MOST {
-            break;
-        }
-        first -= 1;
+        length += record.text.len() as u64;
+        let is_pinned = is_save && now - record.time < PINNED && length < LONGEST / 2;
+        record.is_void = *count > MOST && !is_pinned;
     }
-    let (mut number, mut lines, mut last) = (0, String::new(), None::<String>);
+    let (mut lines, mut last) = (String::new(), None::<String>);
     texts.each(&mut Nearness::of(""), |nearness, record| {
-        number += 1;
-        if number <= first {
-            return;
-        }
         let text = nearness.other();
         let (start, end) = last.as_ref().map_or((0, 0), |last| common(last, text));
         let record = Record {
@@ -501,6 +496,8 @@ mod tests {
     fn the_newest_two_hundred_stay() {
         let (_scratch, board, queue) = board();
         let mut known = None;
+        let first = "- [ ] saved\n";
+        keep(&board, &queue, None, first, Some((mark(1), clock::now()))).expect("kept");
         for number in 0..3 * MOST {
             let text = format!("- [ ] {number}\n{}", "- [ ] another\n".repeat(200));
             keep(&board, &queue, known.as_deref(), &text, None).expect("kept");
@@ -508,10 +505,24 @@ mod tests {
         }
         shorten(&board, &queue).expect("shortened");
         let left = all(&board, &queue);
-        assert_eq!((left.len(), left.last()), (MOST, known.as_ref()));
+        assert_eq!((left.len(), left.last()), (MOST + 1, known.as_ref()));
+        assert_eq!(left[0], first, "it is the only save");
         let length = fs::metadata(texts_path(&board, &queue))
             .expect("it is there")
             .len();
         assert!(length < 50_000, "{length}");
+    }
+
+    #[test]
+    fn a_save_stays_for_a_month() {
+        for (time, most) in [(clock::now(), 2 * MOST), (Timestamp::default(), MOST)] {
+            let (_scratch, board, queue) = board();
+            for number in 0..2 * MOST {
+                let (text, save) = (format!("- [ ] {number}\n"), (mark(number as u64), time));
+                keep(&board, &queue, None, &text, Some(save)).expect("kept");
+            }
+            shorten(&board, &queue).expect("shortened");
+            assert_eq!(all(&board, &queue).len(), most, "{time}");
+        }
     }
 }
