@@ -27,7 +27,7 @@ pub struct Program {
     run: fn(&ArgMatches, &Context) -> Result<Exit, CliError>,
 }
 
-/// Every program, in the order in which people meet them. A test holds it against `src/bin`, the README and the spec.
+/// Every program, in the order in which people meet them. A test holds it against `src/bin` and the spec.
 pub const PROGRAMS: &[Program] = &[
     Program::of::<init::Args>(),
     Program::of::<add::Args>(),

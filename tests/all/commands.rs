@@ -1,4 +1,4 @@
-//! The manuals in `tests/commands` and the tour of the README, run as they stand: what they show is what is printed.
+//! The manuals in `tests/commands` and the tour in `specs/tour.md`, run as they stand: what they show is what is printed.
 //!
 //! A fenced block of `console` holds commands after `$ ` (going on after `> `), each with what it prints. `? 4` right
 //! under a command is its exit code, if it isn't 0. A block of `markdown NAME` is written to that file, and one of `sh` is
@@ -307,7 +307,7 @@ fn the_manuals_show_what_is_printed() {
 
 /// Its blocks are run in one folder. `…` stands for anything on the rest of a line, a line `…` for any lines.
 #[test]
-fn the_tour_of_the_readme_is_true() {
+fn the_tour_is_true() {
     let scratch = Scratch::empty();
     let mut folder = scratch.work();
     let is_command = |part| {
@@ -317,7 +317,7 @@ fn the_tour_of_the_readme_is_true() {
             None
         }
     };
-    let steps: Vec<Command> = read(include_str!("../../README.md"))
+    let steps: Vec<Command> = read(include_str!("../../specs/tour.md"))
         .into_iter()
         .filter_map(is_command)
         .collect();

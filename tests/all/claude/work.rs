@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::project::{COMMIT, HOLD, Project, bash, of, say};
-use crate::support::has;
+use super::stand_in::StandIn;
+use super::workshop::installed;
+use crate::support::{Scratch, has, program};
 
 const HELLO: &str = "- [ ] T-1: Write hello
   Into the file `hello`.
@@ -503,4 +505,43 @@ fn a_role_says_how_hard_it_thinks_and_what_it_falls_back_to() {
         "{:#}",
         call.body["output_config"]
     );
+}
+
+/// With nothing but the program, a key and a repository.
+#[test]
+fn the_first_run_of_the_readme_ends_with_merged_work() {
+    let readme = include_str!("../../../README.md");
+    let blocks = readme.split("```sh\n").nth(1);
+    let script = blocks
+        .and_then(|rest| rest.split("```").next())
+        .expect("it is there");
+    let steps = ["hello", "goodbye"].map(|word| {
+        let file = format!("{word}.txt");
+        let command = format!("echo {word} > {file} && git add {file} && git commit -qm {word}");
+        [of(&file, bash(&command)), of(&file, say("DONE"))]
+    });
+    let (scratch, provider) = (Scratch::repository(), StandIn::start(json!(steps.concat())));
+    let path = std::env::var_os("PATH").expect("PATH is set");
+    let own = program("tavern");
+    let folders = [&own, &installed()].map(|program| {
+        let folder = program.parent().expect("it is in a folder");
+        folder.to_owned()
+    });
+    let path = std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path)));
+    let ran = scratch
+        .command("sh".as_ref())
+        .args(&["-euc", script])
+        .variable("PATH", path.expect("no folder has a colon in its name"))
+        .variable("ANTHROPIC_BASE_URL", provider.url())
+        .variable("ANTHROPIC_API_KEY", "sk-ant-test-not-real")
+        .variable("DISABLE_TELEMETRY", "1")
+        .run()
+        .ends(0);
+    has(&ran.stderr, &["2 of 2 completed"]);
+    for word in ["hello", "goodbye"] {
+        assert_eq!(scratch.read(format!("{word}.txt")), format!("{word}\n"));
+        has(&ran.stdout, &[&format!(" {word}.txt")]);
+    }
+    let ticked = scratch.read("TODO.md");
+    assert_eq!(ticked.matches("- [x] ").count(), 2, "{ticked}");
 }
