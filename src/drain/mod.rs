@@ -170,7 +170,7 @@ impl Verb for Args {
             let hint = hints::store(error)
                 .map(|hint| format!("; {hint}"))
                 .unwrap_or_default();
-            context.out.note(format!("left as it is: {error}{hint}"));
+            context.out.note(format!("skipped: {error}{hint}"));
         }
         if !context.is_dry {
             // What was there before is no result of this drain; and what can't be written is told now.
@@ -498,7 +498,7 @@ impl Args {
                     ));
                 }
                 News::GivenUp { exit } => {
-                    say(format!("agents keep ending at once ({exit}): given up"));
+                    say(format!("agents exit immediately ({exit}); giving up"));
                 }
             },
         );
@@ -697,7 +697,7 @@ struct Heard {
 fn some_time(text: &str) -> Result<Period, String> {
     let time = text.parse::<Period>().map_err(|error| error.to_string())?;
     if time.is_zero() {
-        Err("nothing is done in no time: name one such as 45m, or none".to_owned())
+        Err("it must be greater than 0, such as 45m".to_owned())
     } else {
         Ok(time)
     }

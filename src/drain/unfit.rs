@@ -85,8 +85,8 @@ impl Prospect {
     pub(super) fn rest(&self) -> String {
         match self.left {
             0 => String::new(),
-            1 => "; 1 more is left as it is".to_owned(),
-            left => format!("; {left} more are left as they are"),
+            1 => "; 1 skipped".to_owned(),
+            left => format!("; {left} skipped"),
         }
     }
 }

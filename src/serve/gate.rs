@@ -44,10 +44,10 @@ impl TurnedAway {
     pub fn words(self) -> &'static str {
         match self {
             TurnedAway::WrongHost => {
-                "403: this is served to those who ask for its own address; open the URL that `tavern serve` printed\n"
+                "403: wrong Host header; open the URL that `tavern serve` printed\n"
             }
             TurnedAway::OtherSite => {
-                "403: a page of another site asks; open the URL that `tavern serve` printed, and go on from there\n"
+                "403: request from another site; open the URL that `tavern serve` printed\n"
             }
             TurnedAway::Used => {
                 "403: this URL was opened already, and each opens once; to open the board in another browser, type: tavern serve\n\

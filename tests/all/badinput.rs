@@ -270,7 +270,7 @@ fn words_on_the_command_line() {
         (
             "tavern-drain --max-time 0",
             2,
-            "nothing is done in no time: name one such as 45m, or none\n",
+            "it must be greater than 0, such as 45m\n",
         ),
         (
             "tavern-edit T-nope",
@@ -683,7 +683,7 @@ fn a_drain_of_a_board_works_the_queues_beside_one_that_is_no_text() {
         (&[], "1 of 1 completed"),
     ] {
         let told = scratch.run("tavern-drain", flags).ends(5).says(words);
-        told.says("left as it is: `")
+        told.says("skipped: `")
             .says("latin.md` is not UTF-8 (line 1); save the file as UTF-8");
     }
     // Who names it means it.

@@ -196,7 +196,7 @@ fn a_clone_takes_the_board_up_and_trusts_none_of_it() {
     clone.run("tavern-add", &["My own", "--id", "T-9"]).ends(0);
     clone
         .run("tavern-status", &["--items"])
-        .says("git has brought what nobody has trusted here");
+        .says("untrusted changes from git");
     clone.run("tavern-trust", &["--yes"]).ends(0);
     clone.run("tavern-claim", &["--agent", "Sam"]).ends(0);
     clone.run("tavern-commit", &[]).ends(0);

@@ -415,7 +415,7 @@ fn who_would_work_is_told_by_the_items() {
         own,
     );
     let dry = scratch.run("tavern-drain", &["--dry-run"]);
-    dry.says("draining 1 item with 1 agent, runner own; 1 more is left as it is\n");
+    dry.says("draining 1 item with 1 agent, runner own; 1 skipped\n");
     scratch.write(
         QUEUE,
         "- [ ] T-1: Write (runner: own)\n- [ ] T-3: Build\n  ```sh\n  true\n  ```\n",

@@ -410,7 +410,7 @@ fn what_a_person_changes_meanwhile_is_told_and_what_is_worked_counts_as_it_reads
             "\nT-2 was edited by hand: now `The second`\n",
             "`Fourth` of TODO.md was added as pending by hand\n",
             "\nT-3 was taken out of TODO.md by hand\n",
-            "T-1 killed, now pending: its text was changed while it was worked, and it is worked again as it reads now\n",
+            "T-1 killed, now pending: its text was edited during the run; starting over with the new text\n",
             "3 of 3 completed, 0 left",
         ],
     );
@@ -441,7 +441,7 @@ fn a_step_that_is_ticked_meanwhile_sends_nothing_back() {
     agent
         .goes_on()
         .ends(0)
-        .says("T-2 killed, now pending: its text was changed while it was worked");
+        .says("T-2 killed, now pending: its text was edited during the run");
 }
 
 /// What its holder works on stays; that a person's word did not count is no secret of the log.

@@ -153,7 +153,7 @@ fn the_hint_for_what_a_runner_cannot_do_names_the_files_that_it_stands_in() {
         .ends(1)
         .says("1 of 3 completed, 2 left")
         .says(why);
-    let ran = ran.says("draining 1 item with 1 agent, runner shell; 2 more are left as they are\n");
+    let ran = ran.says("draining 1 item with 1 agent, runner shell; 2 skipped\n");
     assert_eq!(
         ran.to_string().matches("Write the docs").count(),
         1,
@@ -287,7 +287,7 @@ fn what_is_told_to_be_worked_is_what_will_be_worked() {
          - [ ] T-6: planned (role: planner){script}- [x] T-7: done\n"
     );
     let scratch = with_file(&text);
-    let counts = "draining 2 items with 2 agents, runner shell; 4 more are left as they are\n";
+    let counts = "draining 2 items with 2 agents, runner shell; 4 skipped\n";
     let dry = drain(&scratch, &["TODO.md", "--dry-run"])
         .ends(5)
         .says(counts);
@@ -972,7 +972,7 @@ fn a_title_with_a_role_that_nobody_has_is_trusted_by_a_person_first_where_git_ha
         .says("Login page (role: admin)")
         .says("Wipe it (role: root)");
     drain(&clone, &["TODO.md"])
-        .says("git has brought what nobody has trusted here")
+        .says("untrusted changes from git")
         .says_not("1 of 2 completed");
     assert_eq!(clone.read("TODO.md"), origin.read("TODO.md"));
     clone.run("tavern-trust", &["TODO.md", "--yes"]).succeeds();

@@ -453,7 +453,7 @@ impl Desk {
                 !is_reworded
                     || ran
                         .stdout
-                        .contains("its text was changed while it was worked"),
+                        .contains("its text was edited during the run"),
                 "{ran}"
             );
             let end = if is_reworded { End::Released } else { end };

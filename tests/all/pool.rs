@@ -146,7 +146,7 @@ fn what_dies_at_once_is_started_again_a_few_times_and_then_given_up() {
             .count()
     };
     assert_eq!(
-        (lines("started again in"), lines("given up")),
+        (lines("started again in"), lines("giving up")),
         (4, 1),
         "{ran}"
     );

@@ -294,11 +294,11 @@ fn nobody_comes_in_but_the_page_with_the_cookie() {
             &["GET /page.js HTTP/1.1", &host],
             "this browser has no access",
         ),
-        (&["GET / HTTP/1.1", &cookie], "its own address"),
+        (&["GET / HTTP/1.1", &cookie], "wrong Host header"),
         // A name that leads here by now.
         (
             &["GET / HTTP/1.1", "Host: evil.example", &cookie],
-            "its own address",
+            "wrong Host header",
         ),
         (
             &[
@@ -306,7 +306,7 @@ fn nobody_comes_in_but_the_page_with_the_cookie() {
                 &format!("Host: evil.example:{}", served.port()),
                 &cookie,
             ],
-            "its own address",
+            "wrong Host header",
         ),
         // Pages of others.
         (

@@ -179,9 +179,9 @@ pub enum Doubt {
 impl Doubt {
     fn told(self) -> &'static str {
         match self {
-            Doubt::ByGit => "git has brought what nobody has trusted here",
-            Doubt::FromOutside => "outside of this repository stands what nobody has trusted here",
-            Doubt::Since => "what was changed since it was taken is not trusted",
+            Doubt::ByGit => "untrusted changes from git",
+            Doubt::FromOutside => "untrusted text from outside this repository",
+            Doubt::Since => "untrusted changes since it was claimed",
         }
     }
 }

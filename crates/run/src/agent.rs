@@ -642,8 +642,8 @@ impl Agent<'_> {
                     (self.advise)(first.foremost(), first.task.as_ref(), Some(&first.queue))
                 )
             }
-            (1, _) => "waiting: 1 item is under way or behind others".to_owned(),
-            (others, _) => format!("waiting: {others} items are under way or behind others"),
+            (1, _) => "idle: other agents hold the last item, or it depends on theirs".to_owned(),
+            (others, _) => format!("idle: other agents hold the remaining {others} items, or they depend on theirs"),
         })
     }
 

@@ -190,7 +190,7 @@ fn a_clone_is_only_read() {
     let told = clone.run("tavern-drain", &[]).ends(4);
     let first = told.stderr.lines().next().unwrap_or_default().to_owned();
     assert!(
-        first.starts_with("error: git has brought what nobody has trusted here: config.yaml, "),
+        first.starts_with("error: untrusted changes from git: config.yaml, "),
         "{told}"
     );
     assert!(first.ends_with(" (in CI: TAVERN_TRUST=1)"), "{told}");
@@ -202,7 +202,7 @@ fn a_clone_is_only_read() {
         .says("tavern trust TODO.md");
     clone
         .run("tavern-check", &[])
-        .says("git has brought what nobody has trusted here: config.yaml");
+        .says("untrusted changes from git: config.yaml");
     clone.run("tavern-status", &["T-3"]).says("tavern trust");
 }
 
@@ -283,7 +283,7 @@ fn trust_shows_what_it_allows_and_asks_for_it() {
 #[test]
 fn a_person_is_told_of_what_they_take_and_given_nothing_that_they_did_not_name() {
     let clone = clone_of(&trap());
-    let told = "git has brought what nobody has trusted here: config.yaml";
+    let told = "untrusted changes from git: config.yaml";
     clone
         .run("tavern-claim", &[])
         .ends(3)
@@ -331,7 +331,7 @@ fn what_an_agent_makes_of_its_own_item_is_not_said_to_be_brought_by_git() {
     let ran = Scratch::shell(&item, "")
         .run("tavern-drain", &["--agents", "1"])
         .ends(1);
-    let told = "error: what was changed since it was taken is not trusted: T-1\n";
+    let told = "error: untrusted changes since it was claimed: T-1\n";
     ran.says(told)
         .says("given back: tavern release T-1 --force")
         .says_not("git has brought")
@@ -343,14 +343,14 @@ fn a_task_file_of_another_repository_is_asked_for_by_itself() {
     let scratch = Scratch::shell("", "base: main\n");
     scratch.write("../other/TODO.md", TASK_FILE);
     let told = scratch.run("tavern-drain", &["../other/TODO.md"]).ends(4);
-    told.says("error: outside of this repository stands what nobody has trusted here: Count (")
+    told.says("error: untrusted text from outside this repository: Count (")
         .says("tavern trust /");
     // git has never seen it, and knows no more once it was asked.
     let claim = ["--task", "../other/TODO.md:1", "--dry-run"];
     scratch
         .run("tavern-claim", &claim)
         .ends(0)
-        .says("outside of this repository")
+        .says("untrusted text from outside this repository")
         .says_not("git has brought");
     scratch
         .run("tavern-drain", &["../other/TODO.md", "--trust"])
@@ -528,7 +528,7 @@ fn other_ways_of_git_are_no_hand_of_a_person() {
             .ends(0);
         own.run("tavern-drain", &[])
             .ends(4)
-            .says("nobody has trusted here")
+            .says("untrusted changes from git")
             .says("tavern trust");
         assert_eq!(ran(&own), [""; 0], "{way}");
     }
@@ -563,7 +563,7 @@ fn what_others_had_taken_back_before_it_was_pulled_is_no_hand_of_a_person() {
         );
         own.run("tavern-drain", &[])
             .ends(4)
-            .says("nobody has trusted here")
+            .says("untrusted changes from git")
             .says("tavern trust");
         assert_eq!(ran(&own), [""; 0], "{way}");
     }
@@ -608,7 +608,7 @@ fn what_git_mixes_into_a_persons_words_is_no_hand_of_a_person() {
         );
         own.run("tavern-drain", &[])
             .ends(4)
-            .says("nobody has trusted here: T-1");
+            .says("untrusted changes from git: T-1");
         assert_eq!(ran(&own), [""; 0], "{way}");
         // The line that was theirs is gone, and so is the one that they took out: that is told.
         own.change(QUEUE, "touch ~/theirs", "echo 2 > 2.txt");
@@ -656,7 +656,7 @@ fn what_others_have_only_moved_is_no_hand_of_a_person() {
         );
         own.run("tavern-drain", &[])
             .ends(4)
-            .says("nobody has trusted here: T-1");
+            .says("untrusted changes from git: T-1");
         assert_eq!(ran(&own), [""; 0], "{way}");
     }
 }
@@ -680,7 +680,7 @@ fn is_asked_for(files: &[(&str, String)], lines: &str) {
     clone
         .run("tavern-drain", &[])
         .ends(4)
-        .says("nobody has trusted here");
+        .says("untrusted changes from git");
     assert_eq!(ran(&clone), [""; 0], "{lines}\n{}", clone.queue());
 }
 
@@ -1089,7 +1089,7 @@ fn templates_that_nobody_has_trusted_are_not_tried() {
     clone
         .run("tavern-check", &[])
         .ends(0)
-        .says("nobody has trusted here")
+        .says("untrusted changes from git")
         .says_not("nosuch");
     clone.run("tavern-trust", &["--yes"]).ends(0);
     clone.run("tavern-check", &[]).ends(5).says("{{ nosuch }}");
@@ -1121,7 +1121,7 @@ fn nothing_of_a_template_that_nobody_has_trusted_is_shown_as_a_prompt() {
         &format!("spawn T-1 --token {token} --dry-run --prompt"),
     )
     .ends(4)
-    .says("nobody has trusted here");
+    .says("untrusted changes from git");
 }
 
 #[test]
@@ -1134,7 +1134,7 @@ fn settings_that_were_made_here_are_never_asked_for() {
     clone
         .run("tavern-drain", &["TODO.md"])
         .ends(4)
-        .says("nobody has trusted here: Count (")
+        .says("untrusted changes from git: Count (")
         .says_not("config.yaml");
     clone
         .run(
@@ -1197,7 +1197,7 @@ fn many_items_that_lack_the_same_are_told_of_in_a_few_lines() {
         }
         let status = clone.run("tavern-status", &[]).ends(0);
         assert!(status.stdout.lines().count() < 20, "{status}");
-        status.says("… and 490 more: pending, git has brought what nobody has trusted here");
+        status.says("… and 490 more: pending, untrusted changes from git");
         assert_eq!(
             clone
                 .run("tavern-status", &["--format", "json"])
@@ -1265,7 +1265,7 @@ fn what_a_pull_says_of_a_whole_queue_is_told_to_no_planner() {
     own.run("tavern-agent", &PLANNER).says_not("queued");
     own.run("tavern-drain", &["--role", "planner"])
         .ends(4)
-        .says("nobody has trusted here: queues/main.md");
+        .says("untrusted changes from git: queues/main.md");
     assert_eq!(told(&own), "");
     own.run("tavern-trust", &[])
         .ends(4)
@@ -1280,7 +1280,7 @@ fn what_a_pull_says_of_a_whole_queue_is_told_to_no_planner() {
     );
     own.run("tavern-drain", &["--role", "planner"])
         .ends(4)
-        .says("nobody has trusted here: queues/more.md");
+        .says("untrusted changes from git: queues/more.md");
     own.run("tavern-trust", &["--yes"]).ends(0);
     own.run("tavern-drain", &["--role", "planner"])
         .says("planned: WAKE-");
