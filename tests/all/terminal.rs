@@ -103,12 +103,14 @@ impl Window {
     pub fn resize(&mut self, scratch: &Scratch, rows: u16, columns: u16) {
         let tty = fs::read_to_string(self.home.join("tty")).expect("it is written");
         let line = format!("stty -F {} rows {rows} cols {columns}", tty.trim());
+        // It may be drawn anew before this is known here.
+        let before = self.written().len();
         scratch
             .command("sh".as_ref())
             .args(&["-c", &line])
             .run()
             .succeeds();
-        self.sizes.push((self.written().len(), rows, columns));
+        self.sizes.push((before, rows, columns));
     }
 
     /// Rows and columns.
