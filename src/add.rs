@@ -184,7 +184,7 @@ impl Verb for Args {
             .find_map(|item| Some((item, document.left_out(item)?)))
         {
             let (means, title) = (meaning_of_mark(mark), document.title(item));
-            let message = format!("an item that is {means} is worked by nobody: `{title}`");
+            let message = format!("an item that is {means} is not worked: `{title}`");
             return Err(CliError::usage(
                 message,
                 format!("leave out the `{mark}` around its title"),

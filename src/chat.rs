@@ -118,7 +118,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
         worktree: worktree.display().to_string(),
     };
     let how = if is_lost {
-        "now held by somebody else"
+        "now held by another agent"
     } else {
         "as it was"
     };

@@ -445,7 +445,7 @@ fn lifetime(text: &str) -> Result<Period, String> {
     }
     let lifetime = text.parse::<Period>().map_err(|error| error.to_string())?;
     if lifetime.is_zero() {
-        Err("nobody is told it in no time: write never, or a time such as 90d".to_owned())
+        Err("it must be greater than 0, such as 90d, or never".to_owned())
     } else {
         Ok(lifetime)
     }

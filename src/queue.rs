@@ -201,7 +201,7 @@ fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError
     refuse_what_is_left(id, &text, &[])?;
     if !board.remove_queue(&queue, &text)? {
         return Err(CliError::refused(
-            format!("somebody is saving `{id}`"),
+            format!("`{id}` is being saved"),
             format!("try again: tavern queue remove {id}"),
         ));
     }

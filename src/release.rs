@@ -105,7 +105,7 @@ impl Verb for Args {
             },
             (None, Some(token)) if board.task(&named.task)?.task.status() == Status::Waiting => {
                 let message = format!(
-                    "nobody holds `{}`, so token {token} is stale: it waits for a person",
+                    "`{}` is not held: token {token} is stale; it waits for a person",
                     named.task
                 );
                 let hint = format!(
@@ -141,7 +141,7 @@ impl Verb for Args {
                     freed(&task, self.reason.clone()).map_err(|why| {
                         let task = &named.task;
                         let message =
-                            format!("nobody holds `{task}`: {why}, and can't be given back");
+                            format!("`{task}` is not held: {why}, and can't be given back");
                         CliError::refused(message, format!("for details: tavern status {task}"))
                     })?
                 }

@@ -1,4 +1,4 @@
-//! `tavern-tell`: answer an item's question, or send a message to whoever works on it.
+//! `tavern-tell`: answer an item's question, or send a message to the agent that works on it.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use super::flags::{DryRun, agent_name};
 use super::shared::{ASK, held_here, person, words_for_agent};
 use super::{CliError, Context, Exit, ItemName, OwnRun, Verb};
 
-/// Answer an item's question, or send a message to whoever works on it
+/// Answer an item's question, or send a message to the agent that works on it
 ///
 /// An item that waits with a question goes on with the answer, in the session that asked. A running agent hears a message
 /// between two of its steps if its runner can; all others are told it with their next prompt.

@@ -70,13 +70,11 @@ impl Verb for Args {
         let unknown = Trust::of(&site).unknown();
         if unknown.is_empty() {
             let files = if self.files.is_empty() {
-                "; of a task file: tavern trust FILE"
+                "; for a task file: tavern trust FILE"
             } else {
                 ""
             };
-            context.out.note(format!(
-                "there is nothing here that git has brought and nobody has trusted{files}"
-            ));
+            context.out.note(format!("no untrusted changes{files}"));
             return Ok(Exit::Done);
         }
         let count = shown(context, &site, &unknown)?;

@@ -178,14 +178,14 @@ fn open(task: &Task, end: &End) -> String {
                 task.role.as_deref().unwrap_or_default()
             )
         }
-        (_, End::Capped(used)) => format!("nobody answers it: {used}"),
+        (_, End::Capped(used)) => format!("no agent answers it: {used}"),
         (status, _) => {
             let reason = task
                 .reason()
                 .map(|reason| format!(": {}", human::one_line(reason)))
                 .unwrap_or_default();
             format!(
-                "nobody has answered it, it is {status}{reason}; to have it found out by items: tavern plan \"…\""
+                "it has no answer, it is {status}{reason}; to have it found out by items: tavern plan \"…\""
             )
         }
     }

@@ -292,7 +292,7 @@ pub(super) fn look(
                 .iter()
                 .filter(|item| document.is_typed_as_held(item));
             problems.extend(typed.map(|item| {
-                let message = format!("nobody holds this, though it was typed as {}", item.status);
+                let message = format!("this is not held, though it was typed as {}", item.status);
                 let hint = match &item.id {
                     Some(id) => format!(
                         "agents leave it alone; make it pending: tavern release {id} --force"
@@ -402,7 +402,7 @@ fn unmet(
                 "one of: {}, {PERSON}, a number of reviewers, none",
                 known.join(", ")
             );
-            let message = format!("nobody reviews this as `{name}`");
+            let message = format!("no role `{name}` reviews this");
             tell(Problem::warning(
                 "unknown-reviewer",
                 item.head.clone(),

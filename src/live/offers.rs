@@ -65,7 +65,7 @@ impl Offers {
             None => match freed(task, None) {
                 Ok(event) => may(&event),
                 Err(why) => Err(format!(
-                    "`{name}` can't be released: {why}, and nobody holds it"
+                    "`{name}` can't be released: {why}, and it is not held"
                 )),
             },
         };

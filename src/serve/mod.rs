@@ -164,7 +164,7 @@ fn as_address(name: &str) -> Option<IpAddr> {
 fn other_address(address: &str) -> CliError {
     let message =
         format!("`{address}` is an address, and this serves only 127.0.0.1 unless told otherwise");
-    let hint = "with `--listen ADDRESS` whoever reaches that address and has the URL sees the board; nothing is encrypted; over ssh: \
+    let hint = "with `--listen ADDRESS` everyone who reaches that address and has the URL sees the board; nothing is encrypted; over ssh: \
                 `ssh -L 8123:127.0.0.1:8123 HOST`, with `tavern serve --port 8123` there";
     CliError::usage(message, hint)
 }
@@ -224,7 +224,7 @@ fn meaning(address: SocketAddr, leave: PageLeave) -> String {
         String::new()
     };
     format!(
-        "whoever reaches {all} and has the URL {may}; nothing is encrypted, so whoever is on the way can read the cookie{from}"
+        "everyone who reaches {all} and has the URL {may}; nothing is encrypted, so the network can read the cookie{from}"
     )
 }
 

@@ -294,7 +294,7 @@ impl<'a> FullItem<'a> {
             let end = clock::shown(lease.expires_at());
             rows.add(
                 "lease",
-                format!("token {}, until {end} if nobody renews it", lease.token),
+                format!("token {}, until {end} unless renewed", lease.token),
             );
         }
         let Some(freshness) = self.freshness else {

@@ -47,7 +47,7 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
             continue;
         };
         let (why, next) = (human::words(&failure.why), clock::shown(failure.next));
-        let words = format!("the channel `{name}` tells nobody: {why}; tried again at {next}");
+        let words = format!("the channel `{name}` fails: {why}; next try at {next}");
         context.out.record(
             &Record::Channel {
                 channel: &name,

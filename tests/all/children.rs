@@ -381,7 +381,7 @@ fn whoever_holds_the_parent_no_more_adds_nothing_to_it() {
         .run("tavern-report", &["T-1", "--token", &token, "--done"])
         .ends(0);
     reported.says("T-1 waiting: waits for its children: T-1.1");
-    add(&token).ends(4).says("nobody holds `T-1` any more");
+    add(&token).ends(4).says("`T-1` is no longer held");
     scratch.run("tavern-claim", &["--task", "T-1"]).ends(3);
     let shown = scratch
         .run("tavern-status", &["T-1", "--verbose"])

@@ -504,7 +504,7 @@ fn work_that_nobody_but_a_person_can_review_waits_for_a_person() {
     let scratch = with_file("- [ ] good (review: Alice)\n  ```sh\n  echo > good.txt\n  ```\n");
     drain(&scratch, &["TODO.md"])
         .ends(8)
-        .says("  nobody reviews as `Alice`\n  to do: review it yourself: tavern report T-");
+        .says("  no role `Alice` reviews\n  to do: review it yourself: tavern report T-");
 }
 
 #[test]
@@ -1004,7 +1004,7 @@ fn what_a_person_is_doing_is_left_to_them() {
     assert!(scratch.read("TODO.md").contains(&mine));
     let checked = scratch.run("tavern-check", &["TODO.md"]).ends(0);
     checked
-        .says("nobody holds this")
+        .says("this is not held")
         .says("move it under Pending")
         .says("tavern release T-7 --force");
     scratch

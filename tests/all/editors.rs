@@ -450,10 +450,7 @@ impl Desk {
             // Somebody has changed what it says meanwhile: it comes back.
             let is_reworded = ran.code == Some(1) && matches!(end, End::Done);
             assert!(
-                !is_reworded
-                    || ran
-                        .stdout
-                        .contains("its text was edited during the run"),
+                !is_reworded || ran.stdout.contains("its text was edited during the run"),
                 "{ran}"
             );
             let end = if is_reworded { End::Released } else { end };

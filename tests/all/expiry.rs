@@ -21,7 +21,7 @@ fn ask(scratch: &Scratch) {
 
 const AN_HOUR: &str = "+4000";
 
-const WHY: &str = "nobody answered within 1h: Red or blue?";
+const WHY: &str = "no answer within 1h: Red or blue?";
 
 #[test]
 fn what_nobody_answers_in_time_is_dead_and_can_be_brought_back() {

@@ -201,7 +201,7 @@ fn what_can_not_be_noted_says_what_to_type() {
         .run("tavern-learn", &["x", "--expires", "soon"])
         .ends(2)
         .says("is not a length of time");
-    let said = "nobody is told it in no time: write never, or a time such as 90d";
+    let said = "it must be greater than 0, such as 90d, or never";
     scratch
         .run("tavern-learn", &["x", "--expires", "0d"])
         .ends(2)

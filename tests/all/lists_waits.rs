@@ -368,10 +368,8 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
     ] {
         let scratch = with_list(&format!("- [ ] Last\n  {below}\n{SCRIPT}{}", item("A")));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(0);
-        check.says("is words for whoever works on this, and guards nothing");
-        drain(&scratch)
-            .ends(0)
-            .says("is words for whoever works on this");
+        check.says("is read as prose, not as a key");
+        drain(&scratch).ends(0).says("is read as prose");
     }
     for below in [
         "Review the done_when: it is long",
@@ -387,7 +385,7 @@ fn a_guard_on_a_line_of_its_own_is_told_and_not_worked_where_it_can_be_no_prose(
     ] {
         let scratch = with_list(&format!("- [ ] Last\n  {below}\n\n{SCRIPT}{}", item("A")));
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(0);
-        check.says_not("guards nothing");
+        check.says_not("is read as prose");
     }
     // What the item has is said again.
     let scratch = with_list(&format!(

@@ -223,7 +223,7 @@ fn what_is_commented_out_in_a_line_or_in_an_item_says_nothing() {
 fn what_is_struck_out_is_not_added() {
     let scratch = Scratch::initialized();
     let before = scratch.queue();
-    let told = "error: an item that is struck out is worked by nobody: `~~x~~`\nhint: leave out the `~~` around its title\n";
+    let told = "error: an item that is struck out is not worked: `~~x~~`\nhint: leave out the `~~` around its title\n";
     scratch.run("tavern-add", &["~~x~~"]).ends(2).says(told);
     assert_eq!(scratch.queue(), before);
 }

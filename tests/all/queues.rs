@@ -158,7 +158,7 @@ fn a_queue_that_somebody_needs_is_not_removed() {
     scratch
         .run("tavern-queue", &["remove", "ideas"])
         .ends(4)
-        .says("somebody is saving `ideas`");
+        .says("`ideas` is being saved");
     drop(file);
     assert!(scratch.read(IDEAS).contains("## Pending"));
     scratch.run("tavern-queue", &["remove", "ideas"]).ends(0);

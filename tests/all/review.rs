@@ -358,7 +358,7 @@ fn a_person_approves_or_rejects_by_hand() {
         .ends(0)
         .says("T-1 is pending");
     agent(&scratch, "coder", "Frodo");
-    // A commit that nobody has verified is not approved with the rest.
+    // A commit that is not verified is not approved with the rest.
     let worktree = scratch
         .work()
         .join(".tavern/worktrees/T-1")
@@ -375,7 +375,7 @@ fn a_person_approves_or_rejects_by_hand() {
     scratch
         .run("tavern-report", &["T-1", "--approve"])
         .ends(4)
-        .says("nobody has verified");
+        .says("is not verified");
     scratch.git(&["-C", &worktree, "reset", "--quiet", "--hard", "HEAD~1"]);
     let approved = scratch
         .program("tavern-report")
@@ -575,9 +575,9 @@ fn what_nobody_reviews_is_told() {
         "## Pending\n\n- [ ] T-1: One (review: [sekurity, 2, person])\n- [ ] T-2: Two (review: coder)\n\n## Completed\n",
     );
     let told = scratch.run("tavern-check", &[]).ends(0);
-    told.says("main.md:3:7: warning: nobody reviews this as `sekurity`")
-        .says("nobody reviews this as `coder`")
-        .says_not("nobody reviews this as `reviewer`");
+    told.says("main.md:3:7: warning: no role `sekurity` reviews this")
+        .says("no role `coder` reviews this")
+        .says_not("no role `reviewer` reviews this");
     scratch.change(
         QUEUE,
         "## Completed",

@@ -586,7 +586,10 @@ fn what_a_clone_brings_queues_nothing_until_it_is_trusted() {
     clone.run("tavern-trust", &["--yes"]).ends(0);
     at(&clone, BEFORE).ends(3);
     at(&clone, "2026-11-25T06:00:10Z").ends(0);
-    clone.run("tavern-trust", &[]).ends(0).says("nothing here");
+    clone
+        .run("tavern-trust", &[])
+        .ends(0)
+        .says("no untrusted changes");
     // What is pulled into it asks anew.
     first.change(SCHEDULES, "Check the backup", "rm -rf it");
     first.commit(&[SCHEDULES], "Worse");

@@ -456,7 +456,7 @@ fn what_is_served_beyond_this_machine_is_asked_for_and_told() {
     has(
         &told,
         &[
-            "whoever reaches any address of this machine",
+            "everyone who reaches any address of this machine",
             "in your name",
             "nothing is encrypted",
         ],

@@ -277,12 +277,12 @@ impl<'d, 't> Checker<'d, 't> {
             let there = self.documents[there].0;
             let (message, hint) = match copies.len() - 1 {
                 0 => (
-                    format!("this is a copy of the item in {there}, and nobody works it"),
+                    format!("this is a copy of the item in {there}, and is not worked"),
                     "remove it",
                 ),
                 more => (
                     format!(
-                        "this and {more} more are copies of items in {there}, and nobody works them"
+                        "this and {more} more are copies of items in {there}, and are not worked"
                     ),
                     "remove them, or move the file elsewhere",
                 ),

@@ -51,7 +51,7 @@ pub enum Refusal {
         agent: String,
         current: Token,
     },
-    #[error("nobody holds `{task}` any more, so token {given} is stale")]
+    #[error("`{task}` is no longer held: token {given} is stale")]
     NoLease { task: TaskId, given: Token },
     #[error("the lease of `{task}` is alive until {until}")]
     StillLive { task: TaskId, until: Timestamp },

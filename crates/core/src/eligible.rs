@@ -352,7 +352,7 @@ impl fmt::Display for Lack {
             Lack::FailedChild(child) => write!(f, "its child {child} failed"),
             Lack::NoRole(role) => write!(f, "role `{role}` is not in config.yaml"),
             Lack::OnlyReviews(role) => write!(f, "agents of role `{role}` only review"),
-            Lack::NoReviewer(role) => write!(f, "nobody reviews as `{role}`"),
+            Lack::NoReviewer(role) => write!(f, "no role `{role}` reviews"),
             Lack::NoRunner(runner) => write!(f, "runner `{runner}` is not in config.yaml"),
             Lack::NoScript { runner, indent, .. } => {
                 let blanks = indent.map(|count| format!(" behind {count} blanks"));

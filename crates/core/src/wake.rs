@@ -144,7 +144,7 @@ pub fn needs(
 }
 
 fn dead(task: &Task) -> Option<PlannerNeed> {
-    let reason = task.reason().unwrap_or("nobody said why");
+    let reason = task.reason().unwrap_or("no reason was given");
     let (attempts, rounds) = (
         task.state.attempt.to_string(),
         task.state.rounds.to_string(),

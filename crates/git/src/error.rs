@@ -244,7 +244,7 @@ impl GitError {
             }
             GitError::Locked { path, .. } => {
                 format!(
-                    "if nobody needs the lock: `git worktree unlock {}`",
+                    "if the lock is not needed: `git worktree unlock {}`",
                     quoted(path)
                 )
             }

@@ -643,7 +643,9 @@ impl Agent<'_> {
                 )
             }
             (1, _) => "idle: other agents hold the last item, or it depends on theirs".to_owned(),
-            (others, _) => format!("idle: other agents hold the remaining {others} items, or they depend on theirs"),
+            (others, _) => format!(
+                "idle: other agents hold the remaining {others} items, or they depend on theirs"
+            ),
         })
     }
 

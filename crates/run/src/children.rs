@@ -19,7 +19,7 @@ use tavern_store::{Claimed, Note};
 const WORDS: usize = 1 << 10;
 
 /// What is told in the place of a child's title that may not be.
-const UNTRUSTED: &str = "(git has brought it, and nobody has trusted it)";
+const UNTRUSTED: &str = "(untrusted)";
 
 /// Returns whether the holder's role works on items, so that their children matter to it.
 fn works(site: &Site, held: &Claimed) -> bool {

@@ -49,10 +49,10 @@ pub fn expiries_in(site: &Site, document: &Document<'_>) -> Result<Vec<Expiry>, 
             continue;
         };
         let why = match (task.question(), task.state.is_parked()) {
-            (Some(question), _) => format!("nobody answered within {limit}: {question}"),
+            (Some(question), _) => format!("no answer within {limit}: {question}"),
             (None, true) => format!("its children did not end within {limit}"),
             (None, false) => format!(
-                "nobody released it within {limit}: {}",
+                "not released within {limit}: {}",
                 task.reason().unwrap_or("it waits")
             ),
         };

@@ -73,7 +73,7 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         Ok(found) if found.task.status() == Status::Approved => found,
         Ok(_) | Err(tavern_store::Error::NoTask(_)) => {
             return Ok(Integrated::Blocked(
-                "somebody else has integrated it".to_owned(),
+                "it was integrated meanwhile".to_owned(),
             ));
         }
         Err(error) => return Err(error.into()),

@@ -369,8 +369,8 @@ impl ChannelFailure {
 /// The log tells of it at the first time, and where it is given up. A board that can't be written is told of by others.
 fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
     let what = match failure.is_given_up() {
-        true => "has told nobody for a day, and what there was is no longer told",
-        false if failure.tries == 1 => "tells nobody, and is tried again",
+        true => "failed for a day: its notices are dropped",
+        false if failure.tries == 1 => "failed; it will be retried",
         false => return,
     };
     let cause = Some(format!(

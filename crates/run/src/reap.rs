@@ -280,7 +280,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         }
         let open = runs.into_iter().filter(|run| run.ended.is_none());
         actions.extend(open.map(|run| Action::EndRun { run: run.run }));
-        let (task, why) = (task.clone(), "nobody holds a lease for it".to_owned());
+        let (task, why) = (task.clone(), "it has no lease".to_owned());
         actions.push(Action::GiveBack {
             task,
             token: None,

@@ -104,7 +104,7 @@ pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
         .is_some_and(|commit| commit == tip);
     Ok((!is_there).then(|| {
         format!(
-            "`{branch}` has moved on to {}, which nobody has verified.",
+            "`{branch}` has moved on to {}, which is not verified.",
             tip.short()
         )
     }))

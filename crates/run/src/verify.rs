@@ -321,8 +321,7 @@ const UNSAID: &str = "its agent did not say that it is done, and no command show
 
 const ALREADY_DONE: &str = "already done: its commands pass, and nothing was changed";
 
-const REWORDED: &str =
-    "its text was edited during the run; starting over with the new text";
+const REWORDED: &str = "its text was edited during the run; starting over with the new text";
 
 /// Its queue asks for something else by now than what was done.
 fn is_reworded(site: &Site, held: &Claimed) -> bool {

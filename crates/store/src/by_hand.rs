@@ -56,7 +56,7 @@ impl<'q> Copies<'q> {
     /// That they were made. By these notes, too, it is known which of the two is the item.
     pub(super) fn notes(&self, now: Timestamp) -> Vec<Entry> {
         let cause = format!(
-            "a copy of it was saved in {}, and is worked by nobody",
+            "a copy of it was saved in {}, and is not worked",
             self.queue.id
         );
         let entry = |id: &TaskId| Entry {

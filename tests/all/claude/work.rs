@@ -537,7 +537,7 @@ fn the_first_run_of_the_readme_ends_with_merged_work() {
         .variable("DISABLE_TELEMETRY", "1")
         .run()
         .ends(0);
-    has(&ran.stderr, &["2 of 2 completed"]);
+    has(&ran.stdout, &["2 of 2 completed"]);
     for word in ["hello", "goodbye"] {
         assert_eq!(scratch.read(format!("{word}.txt")), format!("{word}\n"));
         has(&ran.stdout, &[&format!(" {word}.txt")]);

@@ -235,7 +235,7 @@ fn the_command_that_trust_names_is_the_one_that_helps() {
     let clone = clone_of(&origin);
     clone
         .run("tavern-trust", &["--yes"])
-        .says("of a task file: tavern trust FILE");
+        .says("for a task file: tavern trust FILE");
     let hint = "tavern trust --yes 'my list.md'";
     clone
         .run("tavern-trust", &["my list.md"])
@@ -263,7 +263,10 @@ fn trust_shows_what_it_allows_and_asks_for_it() {
     }
     clone.run("tavern-agent", &["--once"]).ends(4);
     clone.run("tavern-trust", &["--yes"]).ends(0);
-    clone.run("tavern-trust", &[]).ends(0).says("nothing here");
+    clone
+        .run("tavern-trust", &[])
+        .ends(0)
+        .says("no untrusted changes");
     clone
         .run("tavern-agent", &["--once", "--role", "coder"])
         .says("T-1");
@@ -319,7 +322,7 @@ fn an_edit_of_a_trusted_item_with_a_role_in_its_title_is_made_here() {
     clone
         .run("tavern-trust", &["TODO.md"])
         .ends(0)
-        .says("nothing here");
+        .says("no untrusted changes");
 }
 
 #[test]
@@ -1075,7 +1078,7 @@ fn what_its_user_makes_is_never_asked_for() {
     scratch
         .run("tavern-trust", &[])
         .ends(0)
-        .says("nothing here");
+        .says("no untrusted changes");
 }
 
 /// One of few steps that takes all the memory, say.
@@ -1289,7 +1292,9 @@ fn what_a_pull_says_of_a_whole_queue_is_told_to_no_planner() {
     let own = Scratch::shell(&format!("---\ngoal: A shop.\n---\n{LANES}"), "base: main\n");
     own.commit(&["--all"], "A board");
     own.change(QUEUE, "A shop.", "Two shops.");
-    own.run("tavern-trust", &[]).ends(0).says("nothing here");
+    own.run("tavern-trust", &[])
+        .ends(0)
+        .says("no untrusted changes");
 }
 
 #[test]
@@ -1421,7 +1426,9 @@ fn settings_that_a_pull_takes_away_are_asked_for() {
         if is_committed {
             own.commit(&["--all"], "Tidy");
         }
-        own.run("tavern-trust", &[]).ends(0).says("nothing here");
+        own.run("tavern-trust", &[])
+            .ends(0)
+            .says("no untrusted changes");
         own.run("tavern-agent", &["--once"])
             .ends(0)
             .says("T-1 merged");

@@ -57,7 +57,7 @@ impl<'t> Document<'t> {
         let perhaps = guards.filter(|(_, _, meant)| *meant == Meant::Perhaps);
         let told = perhaps.map(|(name, key, _)| {
             let message = format!(
-                "`{}` is words for whoever works on this, and guards nothing",
+                "`{}` is read as prose, not as a key",
                 &self.text[name.clone()]
             );
             let hint = format!(

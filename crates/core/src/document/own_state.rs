@@ -18,7 +18,7 @@ pub fn meaning_of_mark(mark: &str) -> &'static str {
         "[/]" => "in progress by hand",
         STRIKE | "<del>" | "<s>" => "struck out",
         "%%" | "<!--" => "commented out",
-        CLAIMED => "claimed by somebody",
+        CLAIMED => "claimed by its title",
         _ => "in a state of its owner's own",
     }
 }

@@ -69,7 +69,7 @@ impl Channel {
                 .is_none_or(|last| last == "." || last == "..");
         match ways.iter().filter(|is_one| **is_one).count() {
             0 => Some((
-                "tells nobody",
+                "has no address",
                 "say `desktop: true`, `command`, `webhook` or `file`",
             )),
             2.. => Some(("has two ways", "give each a name of its own under `notify`")),

@@ -631,7 +631,7 @@ impl Config {
                     "one of: {}, {PERSON}; or say `does: review` of that role",
                     roles.join(", ")
                 );
-                return Some((vec!["review"], format!("nobody reviews as `{name}`"), hint));
+                return Some((vec!["review"], format!("no role `{name}` reviews"), hint));
             }
         }
         if let Some(name) = &self.ask.role
@@ -644,7 +644,7 @@ impl Config {
                 "the built-in role `answerer`; or say `does: answer` of that role".to_owned();
             return Some((
                 vec!["ask", "role"],
-                format!("nobody answers as `{name}`"),
+                format!("no role `{name}` answers"),
                 hint,
             ));
         }

@@ -188,7 +188,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
     let cases = [
         (
             "review: [reviewer, coder]\n",
-            "config.yaml:1:1: nobody reviews as `coder`\n1 | review: [reviewer, coder]\n  | ^^^^^^",
+            "config.yaml:1:1: no role `coder` reviews\n1 | review: [reviewer, coder]\n  | ^^^^^^",
             "one of: reviewer, person; or say `does: review` of that role",
         ),
         (
