@@ -19,15 +19,18 @@ use serde::Serialize;
 use tavern_core::near::nearest;
 use tavern_sys::process::{keep_inherited, quoted};
 
+use super::alias::{ALIASES, Alias};
 use super::complete;
 use super::context::Context;
 use super::demo;
 use super::error::CliError;
 use super::exit::Exit;
 use super::hints;
+use super::human;
 use super::output::ROOM;
+use super::pause::{Pause, Resume};
 use super::program::{PROGRAMS, Program, usage};
-use super::shared::Shared;
+use super::shared::{Format, Shared};
 
 /// One line of the list.
 #[derive(Serialize)]
@@ -85,11 +88,132 @@ fn start(arguments: &[OsString]) -> Exit {
     // Flags may stand before the verb: they are the verb's.
     let flags = arguments.len() - rest.len() - 1;
     let handed: Vec<OsString> = arguments[..flags].iter().cloned().chain(rest).collect();
-    match Program::named(verb) {
+    if let Some(alias) = Alias::named(verb) {
+        let asks = |word: &OsString| word == "--help" || word == "-h";
+        if handed.iter().any(asks) {
+            return end(print(|page| page.write_all(alias.help().as_bytes())));
+        }
+        let called = format!("tavern {}", alias.program().verb());
+        return alias.program().start(&called, &alias.arguments(handed));
+    }
+    let small = small().into_iter().find(|program| program.verb() == verb);
+    match Program::named(verb).or(small.as_ref()) {
         Some(program) => program.start(&format!("tavern {verb}"), &handed),
-        None if verb == "demo" => Program::of::<demo::Args>().start("tavern demo", &handed),
         None => foreign(verb, handed),
     }
+}
+
+/// Verbs that are no programs of their own.
+fn small() -> [Program; 3] {
+    [
+        Program::of::<Pause>(),
+        Program::of::<Resume>(),
+        Program::of::<demo::Args>(),
+    ]
+}
+
+/// All verbs, by what they are for.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start", &["init", "add", "plan", "drain", "agent", "demo"]),
+    (
+        "Look",
+        &[
+            "status",
+            "list",
+            "show",
+            "next",
+            "top",
+            "serve",
+            "diff",
+            "log",
+            "runs",
+            "report-html",
+            "ask",
+        ],
+    ),
+    (
+        "Steer",
+        &[
+            "approve", "reject", "answer", "retry", "cancel", "pause", "resume", "tell", "release",
+            "edit", "undo", "merge",
+        ],
+    ),
+    ("In scripts", &["claim", "spawn", "report", "renew", "reap"]),
+    (
+        "Upkeep",
+        &[
+            "check",
+            "trust",
+            "queue",
+            "commit",
+            "learn",
+            "schedule",
+            "watch",
+            "notify",
+            "merge-driver",
+        ],
+    ),
+    ("About Tavern", &["help", "manual", "completions", "links"]),
+];
+
+/// Those that people type on the first day.
+const FIRST: [&str; 12] = [
+    "init", "add", "drain", "agent", "status", "top", "diff", "log", "approve", "answer", "retry",
+    "undo",
+];
+
+/// Those of these verbs that `is_wanted`, with their jobs, under the headings of their groups.
+fn grouped(is_wanted: &dyn Fn(&str) -> bool) -> String {
+    let mut text = String::new();
+    for (heading, verbs) in GROUPS {
+        let wanted: Vec<&str> = verbs
+            .iter()
+            .copied()
+            .filter(|verb| is_wanted(verb))
+            .collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let width = human::columns_of(io::stdout()).unwrap_or(usize::MAX);
+        let rows = wanted.iter().map(|verb| row(verb, &job(verb), width));
+        text += &format!("{heading}\n{}\n", rows.collect::<String>());
+    }
+    text
+}
+
+/// A verb and its job, which stays a column of its own.
+fn row(verb: &str, job: &str, width: usize) -> String {
+    let (mut row, mut length) = (format!("  {verb:<12}"), 0);
+    for word in job.split(' ') {
+        let blank = usize::from(length > 0);
+        if length > 0 && VERB_COLUMN + length + blank + word.chars().count() > width {
+            row += &format!("\n{:VERB_COLUMN$}", "");
+            length = 0;
+        }
+        row += " ";
+        row += word;
+        length += 1 + word.chars().count();
+    }
+    row + "\n"
+}
+
+/// So wide is the column of the verbs.
+const VERB_COLUMN: usize = 14;
+
+/// The verb's one job, in a line.
+fn job(verb: &str) -> String {
+    let of_program = Program::named(verb).map(Program::job);
+    let of_alias = || Alias::named(verb).map(|alias| alias.job.to_owned());
+    let of_small = || {
+        let small = small().into_iter().find(|program| program.verb() == verb);
+        small.map(|program| program.job())
+    };
+    let of_others = || about_programs(verb)?.get_about().map(ToString::to_string);
+    of_program
+        .or_else(of_alias)
+        .or_else(of_small)
+        .or_else(of_others)
+        .unwrap_or_default()
 }
 
 /// What is parsed: any verb, whose arguments are its own.
@@ -105,27 +229,24 @@ fn command() -> Command {
         .disable_help_subcommand(true)
 }
 
-/// What is shown: all verbs in a list.
+/// What is shown: all verbs, by what they are for.
 fn page() -> Command {
-    let programs = PROGRAMS
-        .iter()
-        .map(|program| Command::new(program.verb()).about(program.job()));
-    let demo = Command::new("demo").about(Program::of::<demo::Args>().job());
-    let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
-    command()
-        .subcommands(programs.chain([demo]).chain(others))
-        .help_template("{about}\n\nUsage: {usage}\n\nVerbs, most of them programs of their own too (tavern-VERB):\n{subcommands}\n\n{options}\n")
+    let verbs = grouped(&|_| true);
+    command().help_template(format!("{{about}}\n\nUsage: {{usage}}\n\n{verbs}Each verb but the short ones is a program, too: tavern-VERB\n\n{{options}}\n"))
 }
 
 /// What is completed: all verbs with all of their flags.
 fn whole() -> Command {
-    let demo = Program::of::<demo::Args>();
+    let small = small();
     let verbs = PROGRAMS
         .iter()
-        .chain([&demo])
+        .chain(&small)
         .map(|program| program.command().name(program.verb()));
+    let aliases = ALIASES
+        .iter()
+        .map(|alias| alias.program().command().name(alias.verb));
     let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
-    command().subcommands(verbs.chain(others))
+    command().subcommands(verbs.chain(aliases).chain(others))
 }
 
 /// The verbs that tell of the others.
@@ -183,11 +304,7 @@ fn verbs() -> Vec<CompletionCandidate> {
 
 /// All that may stand behind `tavern`, but for programs of others.
 fn all_verbs() -> impl Iterator<Item = &'static str> {
-    PROGRAMS
-        .iter()
-        .map(Program::verb)
-        .chain(["demo"])
-        .chain(ABOUT)
+    GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied())
 }
 
 /// What such a verb is asked.
@@ -220,8 +337,11 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
         (Some(of), "help") if all_verbs().any(|verb| verb == of) => {
             start(&[of.into(), "--help".into()])
         }
-        (None, _) => end(manual(page())),
-        (Some(of), _) => match Program::named(of) {
+        (None, _) => {
+            let verbs = all_verbs().map(|verb| Command::new(verb).about(job(verb)));
+            end(manual(command().subcommands(verbs)))
+        }
+        (Some(of), _) => match Program::named(of).or(Alias::named(of).map(Alias::program)) {
             Some(program) => end(manual(program.command())),
             None => end(Err(unknown(of))),
         },
@@ -319,6 +439,12 @@ fn man_page(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
 }
 
 fn list(context: &Context) -> Exit {
+    if context.out.format() == Format::Text {
+        let verbs = grouped(&|verb| FIRST.contains(&verb));
+        let text = format!("{verbs}All verbs: tavern help; one of them: tavern help VERB");
+        let told = context.out.text(text).and_then(|()| context.out.flush());
+        return end(told.map(|()| Exit::Done));
+    }
     let printed = PROGRAMS.iter().try_for_each(|program| {
         let listed = ListedProgram {
             name: program.name,

@@ -486,25 +486,22 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
 
 /// What does the work of verbs that people know from elsewhere.
 const VERBS: &[(&[&str], &str)] = &[
-    (
-        &["ls", "list", "items"],
-        "list the items: tavern status --items",
-    ),
+    (&["ls", "items"], "list the items: tavern list"),
     (
         &["queues"],
         "list the queues: tavern queue; one of them: tavern status QUEUE --items",
     ),
     (
-        &["show", "view", "info"],
-        "show an item: tavern status ID; its work: tavern diff ID",
+        &["view", "info"],
+        "show an item: tavern show ID; its work: tavern diff ID",
     ),
     (
         &["new", "create"],
         "add an item: tavern add \"what is to be done\"; make a board: tavern init",
     ),
     (
-        &["next", "take"],
-        "see what is next: tavern status --items; take it: tavern claim",
+        &["take"],
+        "see what is next: tavern next; take it: tavern claim",
     ),
     (
         &["start", "run", "work"],
@@ -514,29 +511,25 @@ const VERBS: &[(&[&str], &str)] = &[
         &["restore", "history"],
         "the texts that stood in a queue: tavern edit QUEUE --texts; one of them again: tavern edit QUEUE --restore TEXT",
     ),
-    (&["approve", "accept"], "tavern report ID --approve"),
-    (&["reject"], "tavern report ID --reject \"…\""),
+    (&["accept"], "tavern approve ID"),
     (
         &["done", "finish", "complete"],
         "of an item that you hold: tavern report ID --token N --done",
     ),
     (
-        &["retry", "reopen", "revive"],
+        &["reopen", "revive"],
         "give it back: tavern release ID; one that died: --revive; one that ended: --reopen",
     ),
-    (
-        &["cancel", "delete", "remove", "rm"],
-        "tavern release ID --cancel",
-    ),
+    (&["delete", "remove", "rm"], "tavern cancel ID"),
     (
         &["kill"],
         "take an item from its holder: tavern release ID --force; everything: echo why > .tavern/STOP",
     ),
     (
-        &["stop", "pause"],
-        "end everything: echo why > .tavern/STOP; PAUSE lets what runs go on",
+        &["stop"],
+        "start nothing new: tavern pause; end everything: echo why > .tavern/STOP",
     ),
-    (&["answer", "ask", "message"], "tavern tell ID \"…\""),
+    (&["message"], "tavern tell ID \"…\""),
 ];
 
 /// What to type instead of a verb that there is not.

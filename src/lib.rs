@@ -18,6 +18,7 @@ pub mod front;
 pub mod human;
 pub mod signals;
 
+mod alias;
 mod alike;
 mod chat;
 mod complete;
@@ -36,6 +37,7 @@ mod moment;
 mod need;
 mod output;
 mod overview;
+mod pause;
 mod place;
 mod program;
 mod resolve;

@@ -1,5 +1,7 @@
 //! `tavern` as the door to all programs, and how every program speaks.
 
+use tavern::PROGRAMS;
+
 use crate::support::{CONFIG, Scratch, program};
 use crate::terminal::Terminal;
 
@@ -9,7 +11,7 @@ fn every_program_is_listed_as_json() {
     let listed: Vec<&serde_json::Value> = records.iter().map(|record| &record["name"]).collect();
     assert_eq!(
         listed,
-        tavern::PROGRAMS
+        PROGRAMS
             .iter()
             .map(|program| program.name)
             .collect::<Vec<_>>()
@@ -57,7 +59,7 @@ fn help_and_version_are_asked_for_and_no_error() {
     assert!(help.contains("Usage: tavern check"), "{help}");
     assert_eq!(scratch.run("tavern", &["check", "--help"]).succeeds(), help);
     let all = scratch.run("tavern", &["help"]).succeeds();
-    for program in tavern::PROGRAMS {
+    for program in PROGRAMS {
         assert!(
             all.contains(&program.job()),
             "{} is missing in\n{all}",
@@ -91,7 +93,7 @@ fn what_tells_of_verbs_is_told_of_too() {
         .run()
         .succeeds();
     let list =
-        "  manual        Show the man page of a verb, or of `tavern`\n                itself\n";
+        "  manual       Show the man page of a verb, or of `tavern`\n               itself\n";
     assert!(
         narrow.contains(list) && narrow.lines().all(|line| line.chars().count() <= 60),
         "{narrow}"
@@ -257,17 +259,16 @@ fn a_reader_that_has_gone_is_no_error() {
 #[test]
 fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
-    let verbs =
-        "next ls list show approve reject done start retry kill stop run work new queues cancel";
+    let verbs = "take ls view accept done start reopen kill stop run work new queues delete";
     for verb in verbs.split(' ') {
         let ran = scratch.run("tavern", &[verb, "T-1"]).ends(2);
         ran.says(&format!("error: no verb `{verb}`\nhint: "))
             .says_not("did you mean");
     }
     scratch
-        .run("tavern", &["list"])
+        .run("tavern", &["ls"])
         .ends(2)
-        .says("hint: list the items: tavern status --items\n");
+        .says("hint: list the items: tavern list\n");
     scratch
         .run("tavern", &["statsu"])
         .ends(2)
@@ -276,4 +277,45 @@ fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
         .run("tavern", &["runs", "T-1"])
         .ends(2)
         .says("tavern runs list T-1, or tavern runs show T-1\n");
+}
+
+/// Each does what it is short for.
+#[test]
+fn what_people_type_first_is_a_verb() {
+    let scratch = Scratch::board("- [ ] T-1: One (approve: start)\n- [ ] T-2: Two\n");
+    let tavern = |line: &str| scratch.line(&format!("tavern {line}")).run();
+    tavern("list").ends(0).says("T-2");
+    tavern("show T-2").ends(0).says("Two");
+    tavern("next").ends(0).says("T-2 Two");
+    tavern("approve T-1").ends(0);
+    assert_eq!(scratch.item("T-1")["allowed"], true);
+    tavern("cancel T-2 unneeded").ends(0);
+    assert_eq!(scratch.item("T-2")["reason"], "unneeded");
+    tavern("retry T-2")
+        .ends(4)
+        .says("tavern release T-2 --reopen");
+    tavern("reject T-1").ends(2).says("--reject");
+    tavern("pause lunch")
+        .ends(0)
+        .says("paused; to go on: tavern resume");
+    tavern("claim").ends(3).says("lunch");
+    tavern("resume").ends(0);
+    tavern("resume").ends(3).says("the board is not paused");
+    let token = scratch.claim("T-1", &[]);
+    tavern(&format!("report T-1 --token {token} --waiting which?")).ends(8);
+    tavern("answer T-1 red").ends(0);
+    scratch.stands("T-1", "pending", 0);
+    tavern("approve --help")
+        .ends(0)
+        .says("Short for `tavern report ID --approve`; for its options: tavern help report");
+}
+
+#[test]
+fn each_verb_is_in_one_group() {
+    let scratch = Scratch::empty();
+    let help = scratch.run("tavern", &["help"]).succeeds();
+    for program in PROGRAMS {
+        let row = format!("\n  {:<13}{}\n", program.verb(), program.job());
+        assert_eq!(help.matches(&row).count(), 1, "{row}{help}");
+    }
 }

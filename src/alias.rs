@@ -1,0 +1,192 @@
+//! Short forms of verbs: `tavern approve T-1` is `tavern report T-1 --approve`.
+
+use std::ffi::{OsStr, OsString};
+
+use super::program::Program;
+
+/// A verb that is another one with flags.
+pub(super) struct Alias {
+    pub(super) verb: &'static str,
+    /// Its one job, in a line.
+    pub(super) job: &'static str,
+    /// As in `ID "WHY"`.
+    arguments: &'static str,
+    of: &'static str,
+    flags: &'static [&'static str],
+    /// The flag that the second word is the value of.
+    word: Option<&'static str>,
+}
+
+pub(super) const ALIASES: [Alias; 8] = [
+    Alias {
+        verb: "list",
+        job: "List the items of the board, or of a queue",
+        arguments: "[QUEUE]",
+        of: "status",
+        flags: &["--items"],
+        word: None,
+    },
+    Alias {
+        verb: "show",
+        job: "Show an item in full",
+        arguments: "ID",
+        of: "status",
+        flags: &[],
+        word: None,
+    },
+    Alias {
+        verb: "next",
+        job: "Show the item that would be claimed next",
+        arguments: "",
+        of: "claim",
+        flags: &["--dry-run"],
+        word: None,
+    },
+    Alias {
+        verb: "approve",
+        job: "Approve the work of an item, so that it is merged; or allow it to start",
+        arguments: "ID",
+        of: "report",
+        flags: &["--approve"],
+        word: None,
+    },
+    Alias {
+        verb: "reject",
+        job: "Send the work of an item back to its author",
+        arguments: "ID \"WHY\"",
+        of: "report",
+        flags: &[],
+        word: Some("--reject"),
+    },
+    Alias {
+        verb: "answer",
+        job: "Answer the question of an item, which then goes on",
+        arguments: "ID \"ANSWER\"",
+        of: "tell",
+        flags: &[],
+        word: None,
+    },
+    Alias {
+        verb: "cancel",
+        job: "Cancel an item",
+        arguments: "ID [\"WHY\"]",
+        of: "release",
+        flags: &["--cancel"],
+        word: Some("--reason"),
+    },
+    Alias {
+        verb: "retry",
+        job: "Try a dead item again, with all its attempts",
+        arguments: "ID",
+        of: "release",
+        flags: &["--revive"],
+        word: None,
+    },
+];
+
+/// The flags of all verbs whose value is the next word.
+const WITH_VALUE: [&str; 4] = ["--dir", "--format", "--color", "--token"];
+
+impl Alias {
+    pub(super) fn named(verb: &str) -> Option<&'static Alias> {
+        ALIASES.iter().find(|alias| alias.verb == verb)
+    }
+
+    pub(super) fn program(&self) -> &'static Program {
+        Program::named(self.of).expect("a test runs each of them")
+    }
+
+    /// What is typed for the verb, and what that is.
+    pub(super) fn help(&self) -> String {
+        let word = self.word.map(|flag| format!(" {flag}")).unwrap_or_default();
+        let (first, second) = self
+            .arguments
+            .split_once(' ')
+            .unwrap_or((self.arguments, ""));
+        let parts = [&["tavern", self.of, first][..], self.flags].concat();
+        let whole = parts.join(" ") + &word + if second.is_empty() { "" } else { " " } + second;
+        let whole = whole.replace("  ", " ");
+        format!(
+            "{job}\n\nUsage: {usage}\n\nShort for `{whole}`; for its options: tavern help {of}\n",
+            job = self.job,
+            usage = format!("tavern {} {}", self.verb, self.arguments).trim_end(),
+            of = self.of,
+        )
+    }
+
+    /// The arguments of the verb that it is.
+    pub(super) fn arguments(&self, typed: Vec<OsString>) -> Vec<OsString> {
+        let (mut line, mut words, mut is_value) = (Vec::new(), Vec::new(), false);
+        let mut has_item = false;
+        for argument in typed {
+            let is_flag = argument.as_encoded_bytes().starts_with(b"-") && argument != *"-";
+            let is_word = has_item && self.word.is_some() && !is_flag && !is_value;
+            has_item |= !is_flag && !is_value;
+            is_value = WITH_VALUE.iter().any(|flag| argument == OsStr::new(flag));
+            if is_word {
+                words.push(argument);
+            } else {
+                line.push(argument);
+            }
+        }
+        // Without its value the flag is an error that names it.
+        let is_needed = !self.arguments.contains('[');
+        if let Some(flag) = self.word.filter(|_| is_needed || !words.is_empty()) {
+            line.push(flag.into());
+            line.extend((!words.is_empty()).then(|| words.join(OsStr::new(" "))));
+        }
+        line.extend(self.flags.iter().map(OsString::from));
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_the_line_that_its_help_shows() {
+        let line = |verb: &str, typed: &[&str]| {
+            let alias = Alias::named(verb).expect("it is there");
+            let typed = typed.iter().map(OsString::from).collect();
+            let line = alias.arguments(typed).into_iter();
+            let words: Vec<String> = line
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            format!("{} {}", alias.of, words.join(" "))
+        };
+        for (verb, typed, meant) in [
+            (
+                "list",
+                &["--dir", "x", "main"][..],
+                "status --dir x main --items",
+            ),
+            ("show", &["T-1"], "status T-1"),
+            (
+                "reject",
+                &["--dir", "x", "T-1", "why"],
+                "report --dir x T-1 --reject why",
+            ),
+            (
+                "reject",
+                &["T-1", "--format=json", "that", "is", "it"],
+                "report T-1 --format=json --reject that is it",
+            ),
+            ("reject", &["T-1"], "report T-1 --reject"),
+            ("cancel", &["T-1"], "release T-1 --cancel"),
+            (
+                "cancel",
+                &["T-1", "why"],
+                "release T-1 --reason why --cancel",
+            ),
+            ("answer", &["T-1", "red", "-"], "tell T-1 red -"),
+        ] {
+            assert_eq!(line(verb, typed), meant);
+        }
+        let help = Alias::named("cancel").expect("it is there").help();
+        assert!(
+            help.contains("`tavern release ID --cancel --reason [\"WHY\"]`"),
+            "{help}"
+        );
+    }
+}
