@@ -57,7 +57,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         }
         Refusal::OwnWork { task, .. } => {
             format!(
-                "have another agent review it: tavern claim --role reviewer --task {task}, or approve it yourself: tavern report {task} --approve"
+                "have another agent review it: tavern claim --role reviewer --task {task}, or approve it yourself: tavern approve {task}"
             )
         }
         Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
@@ -281,12 +281,10 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             Some(id) => format!("tavern claim --task {id} --role {role}"),
             None => format!("tavern claim --role {role}"),
         },
-        Lack::Permission => of_item(&|id| format!("tavern report {id} --approve")),
-        Lack::Unapproved(_) => {
-            of_item(&|id| format!("tavern diff {id}, then tavern report {id} --approve"))
-        }
+        Lack::Permission => of_item(&|id| format!("tavern approve {id}")),
+        Lack::Unapproved(_) => of_item(&|id| format!("tavern diff {id}, then tavern approve {id}")),
         Lack::Approval => of_item(&|id| {
-            format!("tavern diff {id}, then tavern report {id} --approve, or --reject \"…\"")
+            format!("tavern diff {id}, then tavern approve {id}, or tavern reject {id} \"…\"")
         }),
         Lack::Touches { task, .. } => format!("for what it does: tavern status {task}"),
         Lack::FailedChild(child) => {
@@ -334,13 +332,13 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             let Some(id) = task else {
                 return Some(match lack {
                     Lack::NoJudge { role, .. } => format!(
-                        "use another: tavern agent --role {role} --runner claude; or judge it yourself: tavern report ID --approve"
+                        "use another: tavern agent --role {role} --runner claude; or judge it yourself: tavern approve ID"
                     ),
                     _ => "name a role with `does: review` under `roles:`".to_owned(),
                 });
             };
             let judge =
-                format!("review it yourself: tavern report {id} --approve, or --reject \"…\"");
+                format!("review it yourself: tavern approve {id}, or tavern reject {id} \"…\"");
             match lack {
                 Lack::NoReviewer(_) => format!("{judge}; or add a role with `does: review`"),
                 _ => format!("name another under `roles:`, or {judge}"),
@@ -434,7 +432,7 @@ pub(super) fn unattended(lack: &Lack, task: Option<&TaskId>, queue: &str) -> Str
     };
     let judge = task.filter(|_| matches!(lack, Lack::Reviewer(_)));
     let judge = judge
-        .map(|task| format!("; or approve it yourself: tavern report {task} --approve"))
+        .map(|task| format!("; or approve it yourself: tavern approve {task}"))
         .unwrap_or_default();
     format!(
         "{lack}, and no agent here works as one: {}{judge}",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tavern_core::eligible::DEFAULT_ROLE;
+use tavern_core::front::DEFAULT_PRIORITY;
 use tavern_core::steps::Steps;
 use tavern_core::task::{Mode, Status, TaskId, Timestamp};
 use tavern_run::readiness::{Unready, texts};
@@ -122,7 +123,8 @@ impl Args {
 
     /// No flag says what is to be shown.
     fn is_plain(&self) -> bool {
-        !(self.items || self.stats || self.health || self.verbose) && self.status.is_empty()
+        let is_asked = self.items || self.stats || self.health || self.verbose;
+        !is_asked && self.status.is_empty() && self.since.is_none()
     }
 }
 
@@ -411,11 +413,12 @@ impl Args {
                     let age = item
                         .since
                         .map(|since| human::age((now - since).to_std().unwrap_or_default()));
-                    columns.push_str(&format!(
-                        "p{} {:>3} ",
-                        item.priority,
-                        age.as_deref().unwrap_or("-")
-                    ));
+                    let priority = match item.priority {
+                        DEFAULT_PRIORITY => String::new(),
+                        priority => format!("p{priority}"),
+                    };
+                    let age = age.as_deref().unwrap_or("-");
+                    columns.push_str(&format!("{priority:<2} {age:>3} "));
                 }
                 let due = item
                     .due

@@ -34,11 +34,7 @@ pub(super) fn run(
             "only a person may allow `{}` to start, and a token is an agent's",
             task.id
         );
-        without_token(
-            named.token,
-            why,
-            &format!("tavern report {} --approve", task.id),
-        )?;
+        without_token(named.token, why, &format!("tavern approve {}", task.id))?;
         let event = Event::Allow { by: by.clone() };
         return submit(named, context, &site, &event, &by);
     }

@@ -344,7 +344,7 @@ fn a_child_is_approved_before_its_merge_as_its_parent_is_and_can_be_read() {
     scratch
         .run("tavern-status", &["T-5"])
         .ends(0)
-        .says("tavern report T-5 --approve");
+        .says("tavern approve T-5");
 }
 
 #[test]

@@ -519,7 +519,7 @@ fn what_waits_for_a_person_is_listed_though_no_agent_can_take_the_rest() {
         .ends(1);
     again
         .says("T-1 in_review")
-        .says("tavern report T-1 --approve")
+        .says("tavern approve T-1")
         .says("no ```sh block");
     assert!(scratch.read("j.xml").contains("T-1"));
     // Alone, it is a mistake of the command line.

@@ -355,11 +355,11 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
     let scratch = Scratch::shell(&item("good"), "");
     scratch.change(CONFIG, "#review: [person]", "review: [reviewer]");
     let why = "it waits for a reviewer, whose runner `shell` can't judge work";
-    let todo = "name another under `roles:`, or review it yourself: tavern report";
+    let todo = "name another under `roles:`, or review it yourself: tavern approve";
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
     ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}")).says_not("no agent works as one").says(
         "1 item waits for a reviewer, whose runner `shell` can't judge work; use another: tavern agent --role reviewer \
-         --runner claude; or judge it yourself: tavern report ID --approve\n",
+         --runner claude; or judge it yourself: tavern approve ID\n",
     );
     let ran = scratch
         .run("tavern-drain", &["--agents", "coder=1,reviewer=1"])
@@ -372,13 +372,13 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
         .expect("it is listed")
         .to_owned();
     assert!(
-        status.contains(&format!("{id}: {why} — {todo} {id} --approve")),
+        status.contains(&format!("{id}: {why} — {todo} {id}")),
         "{status}"
     );
     scratch
         .run("tavern-status", &[&id])
         .ends(0)
-        .says(&format!("{todo} {id} --approve"));
+        .says(&format!("{todo} {id}"));
     // A runner that could is no matter.
     scratch.write(
         CONFIG,

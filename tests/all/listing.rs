@@ -197,7 +197,7 @@ const SAID: &[&str] = &[
     "tavern claim --role no-such-role-as-this-one-that-nobody-has-ever-heard-of-anywhere-in-the-world",
     "tavern renew T-1 --token 1",
     "tavern report T-2 --token 1 --done",
-    "tavern report T-5 --approve",
+    "tavern approve T-5",
     "tavern spawn T-2 --token 1",
     "tavern tell T-4 'Use argon2, and not what was there before, for the reasons that were given'",
     "tavern release T-1",

@@ -96,10 +96,7 @@ fn work_that_a_person_has_to_approve_is_told() {
     let says = "warning needs_you: T-1 needs you: ";
     let told = told(&scratch, "mine.txt");
     assert!(told.len() == 1 && told[0].starts_with(says), "{told:?}");
-    has(
-        &told[0],
-        &["tavern diff T-1, then tavern report T-1 --approve"],
-    );
+    has(&told[0], &["tavern diff T-1, then tavern approve T-1"]);
 }
 
 #[test]
@@ -362,7 +359,7 @@ fn what_may_be_started_by_now_with_your_leave_is_told_when_all_before_it_is_done
     let line = "warning needs_you: T-3 needs you: ";
     let once = told(&scratch, "mine.txt");
     assert!(
-        matches!(&once[..], [told] if told.starts_with(line) && told.ends_with("tavern report T-3 --approve")),
+        matches!(&once[..], [told] if told.starts_with(line) && told.ends_with("tavern approve T-3")),
         "{once:?}"
     );
     scratch.run("tavern-report", &["T-3", "--approve"]).ends(0);

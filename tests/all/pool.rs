@@ -98,7 +98,7 @@ fn a_role_that_nobody_works_as_is_told_once() {
         "{ran}"
     );
     let why = "T-1 in_review — One\n  it waits for a reviewer, and no agent here works as one: tavern agent --role reviewer; or \
-               approve it yourself: tavern report T-1 --approve\n";
+               approve it yourself: tavern approve T-1\n";
     assert!(ran.stdout.contains(why), "{ran}");
     // Of a role that there is not, nobody could.
     let scratch = board(&THREE.replace("Three", "Three (role: tester)"));

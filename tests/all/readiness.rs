@@ -202,7 +202,7 @@ fn a_report_that_says_nothing_is_answered_by_where_the_item_stands() {
         ),
         (
             "T-2",
-            "hint: tavern diff T-2, then tavern report T-2 --approve, or --reject \"…\"\n",
+            "hint: tavern diff T-2, then tavern approve T-2, or --reject \"…\"\n",
         ),
         ("T-3", "hint: bring it back: tavern release T-3 --revive\n"),
         ("T-4", "hint: look at it: tavern diff T-4\n"),
@@ -301,7 +301,7 @@ fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
     ran.says("no agent works as one: tavern agent --role planner --queue TODO.md\n")
         .says("or: tavern drain TODO.md --role planner --runner claude\n")
         .says("or name another: tavern edit TODO.md\n")
-        .says("to do: tavern report T-9 --approve\n");
+        .says("to do: tavern approve T-9\n");
     let editor = scratch.executable("../editor", "#!/bin/sh\nsed -i 's/(role: codr)//' \"$1\"\n");
     for line in [
         "tavern-agent --role planner --queue TODO.md --dry-run",

@@ -262,12 +262,12 @@ fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
         .run("tavern-status", &["T-1"])
         .ends(0)
         .says("waits for   person")
-        .says("tavern report T-1 --approve");
+        .says("tavern approve T-1");
     let drain = || scratch.run("tavern-drain", &["--agents", "1"]);
     drain()
         .ends(8)
         .says("a person has to approve its work: its agent did not say that it is done")
-        .says("to do: tavern diff T-1, then tavern report T-1 --approve");
+        .says("to do: tavern diff T-1, then tavern approve T-1");
     scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
     drain().ends(0).says("T-1 merged as");
     // Step by step, as a loop of one's own does it.
@@ -342,7 +342,7 @@ fn a_person_approves_or_rejects_by_hand() {
         .run("tavern-status", &["T-1"])
         .ends(0)
         .says("waits for   person")
-        .says("tavern report T-1 --approve");
+        .says("tavern approve T-1");
     agent(&scratch, "reviewer", "Sam").says_not("T-1");
     scratch
         .run("tavern-report", &["T-1", "--reject", " "])
@@ -403,7 +403,7 @@ fn a_start_that_asks_for_a_person_waits_for_one() {
     scratch
         .run("tavern-claim", &["--task", "T-1"])
         .ends(3)
-        .says("tavern report T-1 --approve");
+        .says("tavern approve T-1");
     scratch
         .run("tavern-report", &["T-1", "--approve"])
         .ends(0)
@@ -454,10 +454,10 @@ fn no_agent_stands_in_for_a_person() {
     agent(&scratch, "coder", "Frodo").says("now in review");
     let env = "env -u TAVERN_TOKEN -u TAVERN_RUN -u TAVERN_TASK -u TAVERN_AGENT";
     let lines = [
-        "tavern report T-1 --approve".to_owned(),
-        format!("{env} tavern report T-1 --approve"),
+        "tavern approve T-1".to_owned(),
+        format!("{env} tavern approve T-1"),
         format!("{env} tavern report T-1 --reject 'It is mine'"),
-        format!("{env} tavern report T-2 --approve"),
+        format!("{env} tavern approve T-2"),
         "tavern release T-4".to_owned(),
         format!("{env} tavern release T-4"),
         "tavern release T-4 --revive".to_owned(),

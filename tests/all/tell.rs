@@ -260,7 +260,7 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
     let drained =
         drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");
     drained
-        .says("to do: tavern report T-2 --approve")
+        .says("to do: tavern approve T-2")
         .says("to do: tavern release T-4");
     let seen = scratch.run("tavern-status", &[]).succeeds();
     has(
@@ -268,8 +268,8 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
         &[
             "waits for you:\n",
             "  T-1 asks: red or blue? — tavern tell T-1 \"…\"\n",
-            "  T-2: a person has to allow it to start — tavern report T-2 --approve\n",
-            "  T-3: a person has to approve its work — tavern diff T-3, then tavern report T-3 --approve, or --reject \"…\"\n",
+            "  T-2: a person has to allow it to start — tavern approve T-2\n",
+            "  T-3: a person has to approve its work — tavern diff T-3, then tavern approve T-3, or --reject \"…\"\n",
             "  T-4: it came back too often — tavern release T-4\n",
             ": a person has to allow it to start — give it an ID in its file first, such as T-7\n",
         ],

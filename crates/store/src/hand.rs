@@ -391,7 +391,7 @@ struct Base {
     digest: u64,
     /// It is a save that is taken back.
     is_undo: bool,
-    /// It is half a save: what that lacks is back.
+    /// The save before was half of this one: what that had taken out is back.
     is_half: bool,
     /// The save is just an older text.
     is_old: bool,
@@ -411,15 +411,18 @@ impl Base {
         let is_old = distance == 0 && text != ours;
         let (mut is_undo, mut is_half) = (false, false);
         let (within, least) = HALF;
-        let is_half_of = |kept: &KeptText| {
-            let is_own = |mark: &SaveMark| Some(mark.writer) == save.writer;
-            kept.save.as_ref().is_some_and(is_own)
-                && now - kept.time < within
-                && brought_back([&text, &kept.text, ours], save.text) >= least
-        };
         let may_be = !is_old && save.goes_on.is_none() && texts.has_save_since(now - within);
-        if let Some(half) = may_be.then(|| texts.find(&is_half_of)).flatten() {
-            (text, digest, is_half) = (half.text, half.digest, true);
+        if may_be {
+            let is_half_of = |kept: &KeptText| {
+                let is_own = |mark: &SaveMark| Some(mark.writer) == save.writer;
+                let is_new = kept.save.as_ref().is_some_and(is_own) && now - kept.time < within;
+                is_new && brought_back([&text, &kept.text, ours], save.text).1 >= least
+            };
+            if let Some(half) = texts.find(&is_half_of) {
+                // As if they were new: then they are added.
+                let (back, _) = brought_back([&text, &half.text, ours], save.text);
+                (text, is_half) = (back.taken_back(&text), true);
+            }
         }
         if is_old && save.is_late && save.goes_on.is_none() {
             let is_undone = |kept: &KeptText| {
@@ -453,20 +456,29 @@ impl Base {
     }
 }
 
-/// How many items of `base` are in `saved`, and neither in `half` nor in `ours`.
-fn brought_back([base, half, ours]: [&str; 3], saved: &str) -> usize {
+/// The items of `base` that are in `saved`, and neither in `half` nor in `ours`: a change of `base` that takes them out, and their number.
+fn brought_back([base, half, ours]: [&str; 3], saved: &str) -> (Since, usize) {
     let [known, newest] = [base, ours].map(|text| -> HashSet<String> {
         let document = parse(text).0;
         let items = document.items().iter();
         items.map(|item| bare(document.block(item))).collect()
     });
-    let new = changes(half, saved).into_iter().filter_map(|changed| {
-        let is_new = changed.before.is_none();
-        changed.after.filter(|_| is_new)
-    });
-    new.map(|(block, _)| bare(&block))
-        .filter(|block| known.contains(block) && !newest.contains(block))
-        .count()
+    let (mut back, mut count) = (Since::default(), 0);
+    for changed in changes(half, saved) {
+        let (None, Some((block, status))) = (changed.before, changed.after) else {
+            continue;
+        };
+        let words = bare(&block);
+        if !known.contains(&words) || newest.contains(&words) {
+            continue;
+        }
+        count += 1;
+        match changed.task {
+            Some(task) => back.set(task, None),
+            None => back.set_nameless(&block, status),
+        }
+    }
+    (back, count)
 }
 
 /// `base` without the items that `saved` lacks.

@@ -285,7 +285,7 @@ fn files_of_another_user_keep_no_work_from_being_merged_and_are_told() {
     );
     as_a_user(&scratch, "tavern agent --once --name Frodo");
     scratch.write(".tavern/worktrees/T-1/target/debug/file", "");
-    let line = "tavern report T-1 --approve && tavern merge && tavern log T-1";
+    let line = "tavern approve T-1 && tavern merge && tavern log T-1";
     let words = [
         "--clear-groups",
         "--reuid=65534",

@@ -40,7 +40,7 @@ fn attack(scratch: &Scratch) -> Ran {
 #[test]
 fn an_approval_that_only_the_queue_has_merges_nothing() {
     let scratch = board("person", "sed -i 's/T-1: One (/&status: approved, /' QUEUE");
-    let approve = "tavern report T-1 --approve";
+    let approve = "tavern approve T-1";
     attack(&scratch)
         .ends(4)
         .says("its queue says that it was approved, and the log does not")
@@ -95,7 +95,7 @@ fn what_an_item_asked_for_at_its_claim_is_not_taken_out_in_silence() {
             .run("tavern-merge", &[])
             .ends(4)
             .says(&told)
-            .says("tavern report T-1 --approve");
+            .says("tavern approve T-1");
         // A person's word is all that it lacks.
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
         scratch
