@@ -13,38 +13,38 @@ use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 use super::touches::shared;
 use crate::near;
 
-/// The role of an item that names none, on a queue that names none.
+/// Role of an item when neither the item nor its queue sets one.
 pub const DEFAULT_ROLE: &str = "coder";
 
-/// The roles that there are.
+/// The configured roles, by purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roles {
-    /// Whose agents take items to work on, or to plan.
+    /// Roles whose agents work on items or plan them.
     pub working: Vec<String>,
-    /// Whose agents look at others' work.
+    /// Roles whose agents review work.
     pub reviewing: Vec<String>,
-    /// Who has to approve the work on items and queues that don't say.
+    /// Default reviewers of items and queues that name none.
     pub approving: Vec<String>,
 }
 
-/// Who looks for an item.
+/// The agent that looks for an item.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeker<'a> {
     pub agent: &'a str,
-    /// `None`: whichever the item is for.
+    /// `None`: any role.
     pub role: Option<&'a str>,
     pub roles: &'a Roles,
 }
 
-/// What is known of other items, in any queue.
+/// Access to the other items, in any queue.
 pub struct Others<'a> {
     pub status_of: &'a mut dyn FnMut(&TaskId) -> Option<Status>,
     pub children_of: &'a mut dyn FnMut(&TaskId) -> Vec<ChildItem>,
-    /// Those [`at_work`].
+    /// The items [`at_work`].
     pub at_work: &'a dyn Fn() -> &'a [Task],
 }
 
-/// An item that another is the parent of.
+/// A child of another item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildItem {
     pub id: TaskId,
@@ -52,112 +52,112 @@ pub struct ChildItem {
     pub on_failure: OnFailure,
 }
 
-/// What an item lacks to be worked on, here and now: the one answer that every program shows.
+/// The reason why an item can't be worked on now; every program shows this one answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
-    /// Its text has a problem, or its queue can't be read. What to do about it, as far as it is known.
+    /// The item's text has a problem, or its queue can't be read. `hint` says how to fix it, where known.
     Problem {
         why: String,
         hint: Option<String>,
     },
     Status(Status),
-    /// Somebody who is no agent here holds it: that one.
+    /// Held by the named holder, which is no agent of this board.
     Held(String),
-    /// It is a person's own.
+    /// The item belongs to a person.
     Aside,
-    /// Its title is struck or commented out, by this mark.
+    /// The title is struck out or commented out, by this mark.
     LeftOut(&'static str),
-    /// Its question waits for an answer.
+    /// The item's question waits for an answer.
     Answer(String),
-    /// It came back too often, for this reason.
+    /// The item was returned too often, for this reason.
     Release(String),
     Role(String),
     BackOff(Timestamp),
-    /// Its runner takes nothing until then: its provider's limit, or a key that only a person can mend.
+    /// The runner is closed until then: by its provider's limit, or by a key that only a person can fix.
     Closed {
         runner: String,
         until: Timestamp,
         needs_person: bool,
     },
-    /// Dependencies that are not completed, by ID or else title, each with its status (`None`: no such item).
+    /// Dependencies that are not completed, by ID or title, each with its status (`None`: no such item).
     Dependencies(Vec<(String, Option<Status>)>),
-    /// It waits for a line that is its owner's own by this mark.
+    /// The dependency is a line with a custom mark of its owner.
     OwnDependency {
         name: String,
         mark: String,
     },
-    /// A person has to allow it first.
+    /// A person has to allow the item first.
     Permission,
     /// A person has to approve the work.
     Approval,
-    /// Its queue calls it approved, and the log does not: in these words.
+    /// The queue says approved, but the log does not; holds the queue's words.
     Unapproved(String),
-    /// Others of that role have to review the work, not this one.
+    /// The work needs reviewers of this role, not the seeker.
     Reviewer(String),
     /// Children that have not ended.
     Children(Vec<TaskId>),
-    /// An item that is [`at_work`] may change what this one touches, such as this path.
+    /// An item that is [`at_work`] may change the same paths, such as this one.
     Touches {
         task: TaskId,
         path: String,
     },
-    /// A child that failed, and is not to be gone on without.
+    /// A failed child that the parent must not continue without.
     FailedChild(TaskId),
     /// config.yaml has no such role.
     NoRole(String),
-    /// Those of its role only review.
+    /// Agents of this role only review.
     OnlyReviews(String),
     /// config.yaml has no such runner.
     NoRunner(String),
-    /// Nobody of that role, which has to review it, reviews.
+    /// The review needs this role, but no agent with it reviews.
     NoReviewer(String),
-    /// Its runner runs the item's own `sh` block, and it has none.
+    /// The runner runs the item's own `sh` block, but the item has none.
     NoScript {
         runner: String,
         role: String,
-        /// How far in that has to stand, where one stands otherwise.
+        /// Required indent of a block that stands at another one.
         indent: Option<usize>,
     },
-    /// The runner of the role that has to review it can't.
+    /// The runner of the reviewing role can't review.
     NoJudge {
         runner: String,
         role: String,
     },
-    /// A program that one of its `done_when` begins with.
+    /// A program that a `done_when` command starts with is missing.
     Program {
         program: String,
         command: String,
     },
-    /// Somebody has moved the integration branch to `tip`; Tavern had it at `known`.
+    /// Another process moved the integration branch to `tip`; Tavern had it at `known`.
     ForeignTip {
         branch: String,
         tip: String,
         known: String,
     },
-    /// The base was reset, amended or rebased, and the integration branch still has what it dropped.
+    /// The base was reset, amended or rebased, and the integration branch still has the dropped commits.
     Rewritten {
         base: String,
         /// The integration branch.
         branch: String,
-        /// Where the base was, the newest that is known.
+        /// The newest known tip of the base before that.
         dropped: String,
-        /// How many commits it dropped, and the first line of the last one.
+        /// Number of dropped commits, and the subject of the last one.
         count: usize,
         subject: String,
     },
-    /// What the runs of its item, queue, day, drain or board may use together is used up.
+    /// A cap of the item, queue, day, drain or board is reached.
     Capped {
         scope: CapScope,
         measure: Measure,
         used: String,
     },
-    /// What it needs here besides, such as its own runner.
+    /// Another requirement of this machine is missing, such as the item's own runner.
     NotReady(NotReady),
-    /// Git brought it, or the settings with which it would be run.
+    /// Git brought the item, or the settings that would run it.
     NotTrusted(Untrusted),
 }
 
-/// What nobody has trusted here: nothing of it is run, nor told to an agent.
+/// Untrusted files and items: nothing of them is run or sent to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {}", .doubt.told(), listed(.what))]
 pub struct Untrusted {
@@ -166,13 +166,13 @@ pub struct Untrusted {
     pub doubt: Doubt,
 }
 
-/// From where what is not trusted came; of several things the first of these.
+/// Origin of untrusted text; where several apply, the first of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
     ByGit,
-    /// It stands in a file that is none of the repository's: nothing tells who has made it.
+    /// The text is in a file outside of the repository, so its author is unknown.
     FromOutside,
-    /// It is part as it was taken, and part as somebody has made it since.
+    /// The text was changed since it was claimed.
     Since,
 }
 
@@ -186,12 +186,12 @@ impl Doubt {
     }
 }
 
-/// Why a runner can't be used, or nothing can be started here at all.
+/// Why a runner can't be used, or why nothing can be started here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotReady {
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -213,7 +213,7 @@ impl NotReady {
     }
 }
 
-/// Where a program is looked for, in words: one with a `/` in its name is nowhere else.
+/// Returns where a program is searched for, in words. A name with a `/` is searched for only there.
 pub fn place_of(program: &str) -> &'static str {
     if program.contains('/') {
         "there"
@@ -233,7 +233,7 @@ impl From<CapUse> for Lack {
 }
 
 impl Lack {
-    /// No amount of work by agents makes it eligible: a person has to do something first.
+    /// Returns true if no work by agents makes the item eligible: a person has to act first.
     pub fn is_stuck(&self) -> bool {
         match self {
             Lack::Closed { needs_person, .. } => *needs_person,
@@ -243,7 +243,7 @@ impl Lack {
                     None | Some(Status::Dead | Status::Cancelled | Status::Draft | Status::Waiting)
                 )
             }),
-            // What waits for an answer waits as long as a person likes, and what is a person's own waits for nothing.
+            // An answer may take as long as the person likes, and a person's own item waits for nothing.
             Lack::Status(_)
             | Lack::Aside
             | Lack::LeftOut(_)
@@ -259,7 +259,7 @@ impl Lack {
         }
     }
 
-    /// The same of an item of `document`, told of more closely: of what it waits for, a line may be its owner's own.
+    /// Returns a more exact reason within `document`: a dependency may be a line with its owner's mark.
     pub fn told_in(self, document: &Document<'_>) -> Lack {
         let own = match &self {
             Lack::Dependencies(open) => open
@@ -270,7 +270,8 @@ impl Lack {
         own.unwrap_or(self)
     }
 
-    /// It is config.yaml, the item as it is written, or this machine: nothing that another item or a person's word changes.
+    /// Returns true if the reason is config.yaml, the item's text or this machine, which no other item or answer
+    /// changes.
     pub fn is_of_here(&self) -> bool {
         use Lack::{NoJudge, NoReviewer, NotReady, NotTrusted, Program};
         let is_here = matches!(
@@ -280,7 +281,7 @@ impl Lack {
         self.is_of_settings() || is_here
     }
 
-    /// It is config.yaml, or the item as it is written, that keeps every agent from it.
+    /// Returns true if config.yaml or the item's text keeps every agent from the item.
     pub fn is_of_settings(&self) -> bool {
         matches!(
             self,
@@ -379,8 +380,9 @@ impl fmt::Display for Lack {
     }
 }
 
-/// The indices of a document's items that may be waiting for an agent, most urgent first: within a priority what is due first, then
-/// in the order of the document. Work in review goes first: it is nearest to its end.
+/// Returns the indices of the items that may wait for an agent, most urgent first.
+/// Reviews come first, as they are nearest to their end. Then priority, due time and the order in the document
+/// decide.
 pub fn in_order(document: &Document<'_>) -> Vec<usize> {
     let due = |at| document.due_at(at).unwrap_or(Timestamp::MAX_UTC);
     let rank = |at| match document.status_at(at) {
@@ -394,8 +396,8 @@ pub fn in_order(document: &Document<'_>) -> Vec<usize> {
     ranks.into_iter().map(|(.., at)| at).collect()
 }
 
-/// The item as these roles have it: `(role: admin)` in a line that no program has written, where no role is called so, nor nearly,
-/// is part of its title.
+/// Returns the item as these roles read it. `(role: admin)` is part of the title if no program wrote the line
+/// and no role has that name or a similar one.
 pub fn for_roles<'i, 't>(
     document: &Document<'t>,
     item: &'i Item<'t>,
@@ -418,13 +420,13 @@ pub fn for_roles<'i, 't>(
     titled.map_or(Cow::Borrowed(item), Cow::Owned)
 }
 
-/// The item with its role as a part of its title, if it is one that may be read so.
+/// Returns the item with its role as part of its title, if it may be read so.
 pub fn with_role_in_title<'t>(document: &Document<'t>, item: &Item<'t>) -> Option<Item<'t>> {
     let may_be = item.role.is_some() && item.id.is_none() && document.has_one_key(item);
     may_be.then(|| item.with_keys_in_title())
 }
 
-/// What `seeker` may take `item` for at `now`, or why not.
+/// Returns the purpose for which `seeker` may take `item` at `now`, or the reason why not.
 pub fn may_take(
     document: &Document<'_>,
     item: &Item<'_>,
@@ -450,7 +452,7 @@ pub fn may_take(
     match item.status {
         Status::Pending => {
             may_work(document, item, seeker)?;
-            // Only an item of which keys stand somewhere can say more.
+            // Only an item with keys can change the answer.
             let asks = item.metadata.is_some()
                 || item.block.is_some()
                 || !document.front().approve.is_empty();
@@ -492,7 +494,7 @@ pub fn may_take(
             }
             Ok(Purpose::Work)
         }
-        // It waits for a person, who may have forgotten by now what the schedule says.
+        // The person it waits for may have forgotten the schedule.
         Status::Draft if item.metadata.is_some() || item.block.is_some() => Err(document
             .task_of(item)
             .queued_for
@@ -503,7 +505,7 @@ pub fn may_take(
     }
 }
 
-/// Why nobody works on an item that is a person's own.
+/// Returns the reason why no agent works on an item that belongs to a person.
 pub fn of_own(document: &Document<'_>, item: &Item<'_>) -> Option<Lack> {
     item.aside
         .then(|| document.left_out(item).map_or(Lack::Aside, Lack::LeftOut))
@@ -527,7 +529,7 @@ fn may_work(document: &Document<'_>, item: &Item<'_>, seeker: &Seeker<'_>) -> Re
 fn may_review(task: &Task, seeker: &Seeker<'_>) -> Result<(), Lack> {
     let mut open = task.open_reviews(&task.reviewers(&seeker.roles.approving));
     if open.is_empty() {
-        // A person has put it there: anybody whose role it is may look at it.
+        // A person moved it to review, so any reviewing role may review it.
         open.push(super::task::REVIEWER.to_owned());
     }
     let is_known = |role: &String| role == PERSON || seeker.roles.reviewing.contains(role);
@@ -577,7 +579,7 @@ fn depends_on(
     }
 }
 
-/// That an item waits for what nobody knows.
+/// Returns the message for a dependency that names no known item.
 pub(super) fn no_such_item(document: &Document<'_>, item: &Item<'_>, name: &str) -> String {
     if name.is_empty()
         && let Some(unnamed) = document.names_nothing(item)
@@ -598,7 +600,7 @@ fn own_dependency(document: &Document<'_>, name: &str) -> Option<Lack> {
     })
 }
 
-/// That an item waits for a line that is left alone for this mark.
+/// Returns the message for a dependency on a line that is skipped because of this mark.
 pub(super) fn waits_for_own(name: &str, mark: &str) -> String {
     format!(
         "waits for `{name}`, which is {} (`{mark}`)",
@@ -606,10 +608,10 @@ pub(super) fn waits_for_own(name: &str, mark: &str) -> String {
     )
 }
 
-/// What to do about it.
+/// Hint for a dependency on such a line.
 pub const OWN_DEPENDENCY: &str = "if it is done write `[x]` there, else take it out of `after`";
 
-/// Nobody works on what it touches; but for its parent, which has handed it out.
+/// Checks that no other item at work touches the same paths. The parent is exempt, as it handed the item out.
 fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result<(), Lack> {
     if task.touches.is_empty() {
         return Ok(());
@@ -628,7 +630,7 @@ fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result
         .map_or(Ok(()), |(task, path)| Err(Lack::Touches { task, path }))
 }
 
-/// The items of a document that say what they touch, and are worked on or reviewed, or wait for their merge.
+/// Returns the items with `touches` that are worked on, in review, or wait for their merge.
 pub fn at_work(document: &Document<'_>) -> Vec<Task> {
     let is_at_work = |at: &usize| {
         matches!(

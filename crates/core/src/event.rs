@@ -1,6 +1,6 @@
-//! Everything that can happen to a task.
+//! Events that can happen to a task.
 //!
-//! An [`Event`] is what a program asks for; [`super::decide`] says what it changes or why not. Knows nothing of the
+//! An [`Event`] is a request of a program; [`super::decide`] returns its changes or the refusal. Knows nothing of the
 //! log's spelling, which is the store's.
 
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,15 @@ use super::status::{Mode, Status, Timestamp, words};
 
 pub use super::status::Purpose;
 
-/// What a program asks for. Whoever holds the task shows it by its token.
+/// A program's request. The holder of the task proves itself by its token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// An agent takes the task for work.
+    /// An agent claims the task.
     Claim(Claim),
     /// The holder has made its worktree and is about to start its agent program.
     Start { token: Token, work: Work },
-    /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository). `reviewers` have to
-    /// approve it before it is merged. So does a person where `asks` says why: the item says so (`approve: merge`) from then on.
+    /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository). `reviewers` must
+    /// approve it before its merge. If `asks` gives a reason, a person must too: the item gets `approve: merge`.
     Submit {
         token: Token,
         commit: Option<String>,
@@ -32,7 +32,7 @@ pub enum Event {
         review: Review,
         commit: Option<String>,
     },
-    /// A reviewer gives the work back with `findings`. After `most` rounds it is given up.
+    /// A reviewer rejects the work with `findings`. After `most` rounds the task is given up.
     Reject {
         review: Review,
         findings: String,
@@ -44,13 +44,13 @@ pub enum Event {
         plan: Plan,
         to: Status,
     },
-    /// The holder's work goes on when its children have ended.
+    /// The holder's work continues when its children have ended.
     Park { token: Token, children: Vec<TaskId> },
-    /// The holder does something else with it from now on.
+    /// The holder changes the mode.
     Shift { token: Token, mode: Mode },
     /// The holder has done the steps with these numbers, counted from 1.
     Tick { token: Token, steps: Vec<usize> },
-    /// A person allows the task to be started.
+    /// A person allows the task to start.
     Allow { by: String },
     /// The holder's run failed.
     Fail {
@@ -58,7 +58,7 @@ pub enum Event {
         retry: Retry,
         reason: String,
     },
-    /// The holder gives the task back through nobody's fault.
+    /// The holder returns the task without fault.
     Return {
         token: Token,
         retry: Retry,
@@ -70,16 +70,16 @@ pub enum Event {
         retry: Retry,
         reason: Option<String>,
     },
-    /// The holder needs a person.
+    /// The holder asks a person.
     Ask { token: Token, question: String },
-    /// The lease ran out, or its holder is gone; sent by `tavern-reap`, which has looked after the holder.
+    /// The lease expired, or its holder is gone; sent by `tavern-reap` after it checked the holder.
     Reap {
         token: Option<Token>,
         life: Life,
         retry: Retry,
         reason: String,
     },
-    /// It has waited for too long, for a person or for its children.
+    /// The task has waited too long for a person or its children.
     Expire { reason: String },
     /// Approved work is on the integration branch at `commit`.
     Integrate { commit: Option<String> },
@@ -89,25 +89,25 @@ pub enum Event {
     Resume { reason: Option<String> },
     /// A person takes a task from the dead letter lane.
     Revive { reason: Option<String> },
-    /// A person wants a completed or cancelled task done again.
+    /// A person reopens a completed or cancelled task.
     Reopen { reason: Option<String> },
-    /// A person gives a task up.
+    /// A person cancels a task.
     Cancel { reason: Option<String> },
 }
 
-/// Who reviews, as what.
+/// The reviewer and its role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
-    /// Of the reviewing agent's lease; `None`: a person, who needs none.
+    /// Token of the reviewing agent's lease; `None`: a person, who needs none.
     pub token: Option<Token>,
     pub by: String,
     /// The agent's role, or a person.
     pub role: String,
-    /// All who have to approve, one name for each approval.
+    /// All required approvers, one name for each approval.
     pub reviewers: Vec<String>,
 }
 
-/// Who claims, as what and for how long.
+/// The claiming agent, its role and the length of its lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     pub agent: String,
@@ -117,33 +117,33 @@ pub struct Claim {
     /// Length of the lease in seconds.
     pub seconds: u32,
     pub holder: Holder,
-    /// Who has to approve items that name nobody.
+    /// Default reviewers for items that name none.
     pub reviewers: Vec<String>,
 }
 
-/// How a task that comes back is tried again.
+/// Limits for another try of a returned task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     pub blame: Blame,
     /// Not to be claimed before this.
     pub not_before: Option<Timestamp>,
-    /// Attempts (or blameless returns) after which it goes to the dead letter lane (or waits for a person).
+    /// Attempts after which it goes to the dead letter lane, or blameless returns after which it waits for a person.
     pub most: u32,
 }
 
-/// Whose fault it was that a task came back.
+/// Blame for the return of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
-    /// It uses an attempt.
+    /// Uses an attempt.
     Agent,
-    /// A usage limit, an overload, a killed supervisor, a pause, a lost race: no attempt is used, but a bound of its
-    /// own keeps it from looping for ever.
+    /// A usage limit, an overload, a killed supervisor, a pause or a lost race. It uses no attempt, but has a limit
+    /// of its own against endless loops.
     Nobody,
 }
 
 impl Event {
-    /// Of the holder, if nobody else may send it.
+    /// Returns the holder's token, if only the holder may send the event.
     pub fn token(&self) -> Option<Token> {
         match self {
             Event::Start { token, .. }
@@ -189,7 +189,7 @@ impl Event {
         }
     }
 
-    /// The same with what was said in other words.
+    /// Returns the event with its texts mapped by the function.
     pub fn with_words(mut self, told: impl Fn(&str) -> String) -> Event {
         match &mut self {
             Event::Fail { reason, .. }
@@ -214,7 +214,7 @@ impl Event {
         self
     }
 
-    /// The reason that came with it, for the log.
+    /// Returns the event's reason, for the log.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Event::Fail { reason, .. }
@@ -246,11 +246,11 @@ words! {
         Rejected "rejected",
         /// Turned into other items.
         Planned "planned",
-        /// Put aside until its children have ended.
+        /// Set aside until its children have ended.
         Parked "parked",
         /// Its holder changed the mode.
         Shifted "shifted",
-        /// Its holder has done steps of it.
+        /// Its holder has done some of its steps.
         Ticked "ticked",
         /// A person has allowed it to start.
         Allowed "allowed",
@@ -259,7 +259,7 @@ words! {
         Withdrawn "withdrawn",
         Asked "asked",
         Reaped "reaped",
-        /// It had waited for too long.
+        /// It has waited too long.
         Expired "expired",
         Integrated "integrated",
         SentBack "sent_back",
@@ -269,30 +269,30 @@ words! {
         Cancelled "cancelled",
         /// A person changed it in its queue.
         Edited "edited",
-        /// A person took it out of its queue.
+        /// A person removed it from its queue.
         Removed "removed",
-        /// A person put it into another queue: a line for each of the two.
+        /// A person moved it to another queue: one line for each of the two.
         Moved "moved",
-        /// What an earlier event did was taken back.
+        /// An earlier event was undone.
         Undone "undone",
-        /// What was taken back was done again.
+        /// An undone event was done again.
         Redone "redone",
         /// It had ended, and was moved from its queue to the archive.
         Archived "archived",
-        /// Somebody wrote to whoever works on it; the cause is the text, the agent the sender, the run that of an agent that
-        /// sent it.
+        /// A message was sent to the holder. The cause is the text, the agent the sender, and the run that of a
+        /// sending agent.
         Sent "sent",
-        /// Its agent was given a message; the cause is its text, the agent whoever sent it.
+        /// Its agent received a message; the cause is its text, the agent the sender.
         Told "told",
-        /// Somebody has noted what they found out, in the work of this task if in any's; the cause is how it begins, and its ID.
+        /// A learning was noted, in the work on this task if on any. The cause is its ID and beginning.
         Learned "learned",
-        /// While its agent ran something changed in the repository outside of its worktree.
+        /// The repository changed outside of the worktree while its agent ran.
         Strayed "strayed",
-        /// What it does was found to be a sign of trouble; the cause says of which, and what was done.
+        /// Its run was diagnosed; the cause holds the symptom and the reaction.
         Diagnosed "diagnosed",
-        /// A runner takes nothing until a person has seen to it; the cause is its name, a colon, and why.
+        /// A runner is closed until a person fixes it; the cause is its name, a colon, and the reason.
         Closed "closed",
-        /// Something worth knowing that changed no task: a violation, a conflict with the base, an ended orphan.
+        /// A note that changed no task: a violation, a conflict with the base, an ended orphan.
         Noted "noted",
     }
 }

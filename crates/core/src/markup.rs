@@ -1,6 +1,6 @@
-//! Lines, blanks, columns, boxes, fences and comments: what the Markdown parser's offsets don't tell.
+//! Lines, blanks, columns, boxes, fences and comments: details that the Markdown parser's offsets don't give.
 //!
-//! Knows the shapes of Markdown, not what they mean to a queue.
+//! Knows the shapes of Markdown, not their meaning in a queue.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use crate::id::{MAX_ID, TaskId};
 use crate::title_tail::before_tail;
 
-/// The line end that a text uses: that of its first line.
+/// Returns the line end of the first line.
 pub fn newline(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -19,14 +19,15 @@ pub fn newline(text: &str) -> &'static str {
     }
 }
 
-/// The one line end of a text that has no other, if it has any.
+/// Returns the line end of a text that uses only one kind, if it has any.
 pub fn only_newline(text: &str) -> Option<&'static str> {
     let newline = newline(text);
     let (all, with_return) = (text.matches('\n').count(), text.matches("\r\n").count());
     (all > 0 && with_return == if newline == "\n" { 0 } else { all }).then_some(newline)
 }
 
-/// The end of the line that `from` is on, line end included; a lone carriage return ends a line too, as in CommonMark.
+/// Returns the end of the line at `from`, line end included. A lone carriage return ends a line too, as in
+/// CommonMark.
 pub fn line_end(text: &str, from: usize, limit: usize) -> usize {
     let bytes = &text.as_bytes()[..limit];
     let at = bare_line_end(bytes, from);
@@ -37,24 +38,24 @@ pub fn line_end(text: &str, from: usize, limit: usize) -> usize {
     at + 1 + usize::from(is_pair)
 }
 
-/// The text without a line end at its end.
+/// Returns the text without its last line end.
 pub fn without_line_end(text: &str) -> &str {
     let bare = text.strip_suffix('\n').unwrap_or(text);
     bare.strip_suffix('\r').unwrap_or(bare)
 }
 
-/// The end of the line that `from` is on, without its line end.
+/// Returns the end of the line at `from`, without its line end.
 fn bare_line_end(bytes: &[u8], from: usize) -> usize {
     memchr2(b'\n', b'\r', &bytes[from..]).map_or(bytes.len(), |found| from + found)
 }
 
-/// Where the line begins that `from` is on, not before `limit`.
+/// Returns the start of the line at `from`, not before `limit`.
 pub fn line_start(text: &str, limit: usize, from: usize) -> usize {
     let before = &text.as_bytes()[limit..from];
     memrchr2(b'\n', b'\r', before).map_or(limit, |at| limit + at + 1)
 }
 
-/// The end of the last line in `start..end` that isn't blank, with its line end.
+/// Returns the end of the last non-blank line in `start..end`, line end included.
 pub fn block_end(text: &str, start: usize, end: usize) -> usize {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
     let bytes = text.as_bytes();
@@ -62,7 +63,7 @@ pub fn block_end(text: &str, start: usize, end: usize) -> usize {
         .iter()
         .rposition(|byte| !blank(byte))
         .map_or(start, |at| start + at);
-    // The ordinary case: no blanks before the line end.
+    // The common case: no blanks before the line end.
     if bytes.get(last + 1) == Some(&b'\n') && !blank(&bytes[last]) {
         last + 2
     } else {
@@ -70,7 +71,7 @@ pub fn block_end(text: &str, start: usize, end: usize) -> usize {
     }
 }
 
-/// Whether the line at `at` has nothing but blanks; the end of the text is no line.
+/// Returns true if the line at `at` is blank; the end of the text is no line.
 pub fn is_blank_line(text: &str, at: usize) -> bool {
     at < text.len()
         && text[at..line_end(text, at, text.len())]
@@ -78,10 +79,10 @@ pub fn is_blank_line(text: &str, at: usize) -> bool {
             .all(|byte| byte.is_ascii_whitespace() || byte == 0x0b)
 }
 
-/// `span` without blanks at both ends.
+/// Returns `span` without blanks at both ends.
 pub fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
     let bytes = &text.as_bytes()[span.clone()];
-    // The ordinary case: letters at both ends, with at most one blank before the first.
+    // The common case: letters at both ends, with at most one blank before the first.
     let start = span.start + usize::from(bytes.first() == Some(&b' '));
     let is_bare = |at: usize| text.as_bytes()[at].is_ascii_graphic();
     if start < span.end && is_bare(start) && is_bare(span.end - 1) {
@@ -92,7 +93,7 @@ pub fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
     start..(start + inner.trim().len())
 }
 
-/// The column that a prefix of blanks and others reaches; tabs stop at each fourth.
+/// Returns the column that a prefix reaches; tabs stop at each fourth.
 pub fn columns(prefix: &str) -> usize {
     prefix.chars().fold(0, |column, c| {
         if c == '\t' {
@@ -108,17 +109,19 @@ pub struct TaskHead {
     /// Start of the line, or of the bullet if something else is before it on the line.
     pub start: usize,
     pub begins_line: bool,
-    /// Of the bullet.
+    /// Column of the bullet.
     pub column: usize,
-    /// Of the box, where CommonMark has the item's content begin.
+    /// Column of the box, where CommonMark has the item's content begin.
     pub content_column: usize,
     pub box_char: usize,
     pub after_box: usize,
-    /// Without the line end, and what other programs read before it.
+    /// Without the line end.
     pub line_end: usize,
 }
 
-/// The item whose box is in `marker`. `body` is where the document's text begins, `end` where the item does.
+/// Returns the head of the item whose box is in `marker`. `body` is where the document's text begins, `end` where the
+/// item
+/// ends.
 pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> Option<TaskHead> {
     let bytes = text.as_bytes();
     let open = marker.start + bytes[marker].iter().position(|byte| *byte == b'[')?;
@@ -158,9 +161,9 @@ pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> O
     })
 }
 
-/// The ID at the start of what stands behind a box, and the length up to the end of its colon.
+/// Returns the ID at the start of the text behind a box, and the length through its colon.
 pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
-    // All that is trimmed from titles: web pages put blanks there that break no line.
+    // Trims as titles do: web pages insert blanks that are no line breaks.
     let blanks = line.len() - line.trim_start().len();
     let rest = &line.as_bytes()[blanks..];
     if !rest.first().is_some_and(u8::is_ascii_uppercase) {
@@ -180,7 +183,7 @@ pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
     }
 }
 
-/// Where the bullet or number ends that the line begins with whose blanks begin at `start`.
+/// Returns the end of the bullet or number at the start of a line whose blanks begin at `start`.
 pub fn bullet_end(text: &str, start: usize) -> Option<usize> {
     let rest = text[start..].trim_start_matches([' ', '\t']);
     let digits = rest.bytes().take(9).take_while(u8::is_ascii_digit).count();
@@ -192,7 +195,7 @@ pub fn bullet_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
-/// Where the lines end that go on with the one that ends at `from`: before a blank one, or what begins a block of its own.
+/// Returns the end of the lines that continue the one at `from`: before a blank line or the start of another block.
 pub fn paragraph_end(text: &str, from: usize, limit: usize) -> usize {
     let mut end = line_end(text, from, limit);
     while end < limit {
@@ -208,21 +211,21 @@ pub fn paragraph_end(text: &str, from: usize, limit: usize) -> usize {
     end
 }
 
-/// What follows the box that the text begins with.
+/// Returns the text behind the box at its start.
 pub fn behind_box(text: &str) -> Option<&str> {
     ["[ ]", "[x]", "[X]"]
         .iter()
         .find_map(|it| text.strip_prefix(it))
 }
 
-/// The line is the first of a list item with a box.
+/// Returns true if the line begins a list item with a box.
 pub fn has_box(line: &str) -> bool {
     let rest = bullet_end(line, 0).map(|end| line[end..].trim_start());
     rest.and_then(behind_box).is_some()
 }
 
-/// The brackets of a box at the start of a line that is no list item: `-[ ] title`, `• [ ] title`, `[x] title`. With what may be before them, a
-/// bullet or what looks like one, and blanks of any kind: what web pages put there begins no list item.
+/// Returns a box at the start of a line that is no list item (`-[ ] title`, `• [ ] title`, `[x] title`).
+/// Included is the text before it: a bullet or a lookalike, and blanks of any kind, as web pages insert them.
 pub fn box_without_bullet(line: &str) -> Option<&str> {
     let bare = match line.strip_prefix(['•', '◦', '▪', '·', '–', '—']) {
         Some(rest) => rest.trim_start(),
@@ -233,7 +236,8 @@ pub fn box_without_bullet(line: &str) -> Option<&str> {
         .then(|| &line[..line.len() - rest.len()])
 }
 
-/// A bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`, `[x]title`.
+/// Returns a bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`,
+/// `[x]title`.
 pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let behind = &text[bullet_end(text, start)?..];
@@ -243,7 +247,7 @@ pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     if bytes.get(open) != Some(&b'[') {
         return None;
     }
-    // Byte by byte up to the bracket: what is in a box is short.
+    // Only a few bytes up to the bracket: a box is short.
     let close = open
         + 1
         + bytes[open + 1..]
@@ -283,12 +287,12 @@ pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     is_odd.then_some(open..close + 1)
 }
 
-/// The text of a heading without its marks.
+/// Returns the text of a heading without its marks.
 pub fn heading_text(text: &str, span: Range<usize>) -> &str {
     let heading = text[span].trim();
     if heading.starts_with('#') {
         let bare = heading.trim_start_matches('#').trim();
-        // Closing hashes count as such only behind a blank.
+        // Closing hashes count only behind a blank.
         let open = bare.trim_end_matches('#');
         return if open.is_empty() || open.ends_with([' ', '\t']) {
             open.trim_end()
@@ -301,7 +305,7 @@ pub fn heading_text(text: &str, span: Range<usize>) -> &str {
         .map_or(heading, |at| heading[..at].trim_end())
 }
 
-/// Where the head of a table begins in this paragraph: what has bars stands above a line of bars and dashes.
+/// Returns where a table's head begins in this paragraph: a line with bars above a line of bars and dashes.
 pub fn table(text: &str, paragraph: Range<usize>) -> Option<usize> {
     let (mut at, mut head) = (paragraph.start, None);
     for line in text[paragraph].split_inclusive('\n') {
@@ -315,7 +319,7 @@ pub fn table(text: &str, paragraph: Range<usize>) -> Option<usize> {
     None
 }
 
-/// The shell that an info string names: what is between is the script of an item.
+/// Returns the shell named by an info string; the content of such a fence is the item's script.
 pub fn shell_of(info: &str) -> Option<&str> {
     let word = info.split_ascii_whitespace().next();
     word.filter(|word| matches!(*word, "sh" | "bash" | "shell"))
@@ -323,18 +327,18 @@ pub fn shell_of(info: &str) -> Option<&str> {
 
 /// A fenced code block.
 pub struct Fence {
-    /// The opening line, without blanks around.
+    /// The opening line, without blanks around it.
     pub opening: Range<usize>,
     /// All of its lines, line ends included.
     pub lines: Range<usize>,
     /// The lines between the fences.
     pub content: Range<usize>,
-    /// Of the opening fence.
+    /// Column of the opening fence.
     pub column: usize,
     pub is_closed: bool,
 }
 
-/// `span` is the block's as the parser has it.
+/// Returns the fence at `span`, the parser's span of the block.
 pub fn fence(text: &str, span: Range<usize>) -> Fence {
     let start = span.start + (text[span.clone()].len() - text[span.clone()].trim_start().len());
     let line = line_start(text, 0, start);
@@ -360,7 +364,7 @@ pub fn fence(text: &str, span: Range<usize>) -> Fence {
     }
 }
 
-/// `text` with up to `columns` columns of leading blanks taken off each line, and `\n` line ends.
+/// Returns `text` with up to `columns` columns of leading blanks removed from each line, and `\n` line ends.
 pub fn dedented(text: &str, columns: usize) -> String {
     let mut result = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -376,7 +380,7 @@ pub fn dedented(text: &str, columns: usize) -> String {
     result
 }
 
-/// `line` without up to `columns` columns of leading blanks. A tab that reaches beyond leaves its other half as spaces.
+/// Returns `line` without up to `columns` columns of leading blanks. The rest of a wider tab stays as spaces.
 pub fn dedent(line: &str, columns: usize) -> Cow<'_, str> {
     let mut column = 0;
     for (at, byte) in line.bytes().enumerate() {
@@ -395,7 +399,7 @@ pub fn dedent(line: &str, columns: usize) -> Cow<'_, str> {
     Cow::Borrowed("")
 }
 
-/// Without the blank lines before and behind, and without the last line end.
+/// Returns the text without blank lines around it, and without the last line end.
 pub fn trim_blank_lines(text: &str) -> &str {
     let text = text.trim_end();
     let mut start = 0;
@@ -408,7 +412,7 @@ pub fn trim_blank_lines(text: &str) -> &str {
     &text[start..]
 }
 
-/// Without the spaces that all lines (but blank ones) begin with.
+/// Returns the text without the spaces that all non-blank lines begin with.
 pub fn without_margin(text: &str) -> String {
     let filled = text.lines().filter(|line| !line.trim().is_empty());
     let margin = filled
@@ -427,7 +431,7 @@ pub fn without_margin(text: &str) -> String {
 
 /// Lines between conflict markers.
 pub struct Unsettled {
-    /// From the opening marker's line to the closing one's, both included; that line alone if nothing closes it.
+    /// From the opening marker's line through the closing one's; only the opening line if nothing closes it.
     pub span: Range<usize>,
     /// The opening marker's line, without its line end.
     pub opening: Range<usize>,
@@ -435,7 +439,7 @@ pub struct Unsettled {
     markers: Vec<Range<usize>>,
 }
 
-/// The regions between conflict markers, from `body` on.
+/// Returns the regions between conflict markers, from `body` on.
 pub fn conflicts(text: &str, body: usize) -> Vec<Unsettled> {
     let mut conflicts: Vec<Unsettled> = Vec::new();
     let mut at = body;
@@ -446,7 +450,7 @@ pub fn conflicts(text: &str, body: usize) -> Vec<Unsettled> {
             continue;
         };
         let line = start..start + text[start..at].trim_end().len();
-        // An opening marker behind another one: that was left over.
+        // A second opening marker: the first was left over.
         match (mark, conflicts.last_mut().filter(|last| !last.is_closed)) {
             (b'<', _) => conflicts.push(Unsettled {
                 span: start..at,
@@ -470,7 +474,7 @@ pub fn conflicts(text: &str, body: usize) -> Vec<Unsettled> {
     conflicts
 }
 
-/// What the line is made of, if it is a conflict marker: seven of these, and behind them nothing or a blank.
+/// Returns the character of a conflict marker line: seven of them, then nothing or a blank.
 fn marker(line: &str) -> Option<u8> {
     let rest = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"]
         .iter()
@@ -478,7 +482,7 @@ fn marker(line: &str) -> Option<u8> {
     (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n'])).then(|| line.as_bytes()[0])
 }
 
-/// The text with all conflict markers blanked, so that the lines around them are read as what they are.
+/// Returns the text with all conflict markers blanked, so that the lines around them read as usual.
 pub fn without_markers<'t>(text: &'t str, conflicts: &[Unsettled]) -> Cow<'t, str> {
     blanked(
         text.into(),
@@ -488,7 +492,7 @@ pub fn without_markers<'t>(text: &'t str, conflicts: &[Unsettled]) -> Cow<'t, st
     )
 }
 
-/// The text with blanks in these ranges, in their order: byte for byte as long, and its lines stay lines.
+/// Returns the text with blanks in these ordered ranges. Byte length and line breaks stay the same.
 fn blanked(text: Cow<'_, str>, ranges: impl IntoIterator<Item = Range<usize>>) -> Cow<'_, str> {
     let mut ranges = ranges.into_iter().peekable();
     if ranges.peek().is_none() {
@@ -510,8 +514,9 @@ fn blanked(text: Cow<'_, str>, ranges: impl IntoIterator<Item = Range<usize>>) -
     Cow::Owned(masked)
 }
 
-/// The text with blanks for the tabs at the end of lines that are fence marks alone: such a line closes a fence (CommonMark 0.31.2,
-/// "Fenced code blocks"), and the Markdown parser does not know it.
+/// Returns the text with blanks for the tabs behind a line of fence marks. Such a line closes a fence (CommonMark
+/// 0.31.2,
+/// "Fenced code blocks"), but the Markdown parser does not accept it.
 pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
     let is_behind = |line: &str| {
         let bare = line.trim_end();
@@ -533,7 +538,7 @@ pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
         .into()
 }
 
-/// How the comment ends that `line` leaves open, of HTML or Obsidian, where the line before it left `open`.
+/// Returns the end mark of an HTML or Obsidian comment that is open after `line`, given the one open before it.
 pub fn comment_left_open(line: &str, open: Option<&'static str>) -> Option<&'static str> {
     const MARKS: [(&str, &str); 2] = [("<!--", "-->"), (COMMENT, COMMENT)];
     let (mut open, mut rest) = (open, line);
@@ -553,12 +558,13 @@ pub fn comment_left_open(line: &str, open: Option<&'static str>) -> Option<&'sta
     }
 }
 
-/// Around a comment of Obsidian.
+/// Mark around a comment of Obsidian.
 const COMMENT: &str = "%%";
 
-/// The text with blanks for the comments of Obsidian: what stands on a line between two `%%`, and the lines from one that begins with
-/// `%%` to the next with another. One that begins in a list item ends in it, as HTML does. Code has none, and what
-/// its Kanban puts at the end of a board is none.
+/// Returns the text with blanks for Obsidian comments: text on one line between two `%%`, and lines from one that
+/// begins with `%%` to the next `%%`. A comment that begins in a list item ends in it, as in HTML. Code has no
+/// comments,
+/// and the settings at the end of an Obsidian Kanban board are none.
 pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains(COMMENT) {
         return text;
@@ -582,11 +588,11 @@ pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
     blanked(text, hidden)
 }
 
-/// What the comment hides that `mark` opens, and where it ends. On a line its marks stay, and in a list item the last one, which is
-/// the item's.
+/// Returns the range hidden by the comment that `mark` opens, and its end. On one line the marks stay; in a list item
+/// the last one does, as it belongs to the item.
 fn comment_at(text: &str, mark: usize) -> Option<(Range<usize>, usize)> {
     let inner = mark + COMMENT.len();
-    // A line may have very many: none of them looks at all of it.
+    // A line may have very many marks, so none of them scans all of it.
     let next = text[inner..]
         .find(COMMENT)
         .map(|length| inner..inner + length);
@@ -620,10 +626,10 @@ fn comment_at(text: &str, mark: usize) -> Option<(Range<usize>, usize)> {
     None
 }
 
-/// Around what is struck out.
+/// Mark around struck text.
 pub const STRIKE: &str = "~~";
 
-/// The whole of it is struck out: `~~no more~~`.
+/// Returns true if the whole title is struck out: `~~no more~~`.
 pub fn is_struck(title: &str) -> bool {
     let inner = title
         .strip_prefix(STRIKE)
@@ -631,7 +637,7 @@ pub fn is_struck(title: &str) -> bool {
     inner.is_some_and(|inner| !inner.is_empty() && !inner.contains(STRIKE))
 }
 
-/// Between which its owner does without what stands there: struck out, or a comment.
+/// Pairs of signs around text that its owner left out: struck or commented.
 pub const LEFT_OUT: [(&str, &str); 5] = [
     (STRIKE, STRIKE),
     ("<del>", "</del>"),
@@ -640,12 +646,13 @@ pub const LEFT_OUT: [(&str, &str); 5] = [
     ("<!--", "-->"),
 ];
 
-/// So begins what ends the title of an item that somebody has claimed, as TASKS.md has it.
+/// Start of a claim at the end of a title, in the TASKS.md format.
 pub const CLAIM: &str = "(@";
-/// What that is called.
+/// Name of such a claim.
 pub const CLAIMED: &str = "(@…)";
 
-/// What the title ends with if it is claimed, else the first of these signs, if nothing is left of it without what they leave out: no word but tags (`#home`).
+/// Returns the claim sign if the title ends with a claim.
+/// Else returns the first sign of the left-out parts, if no word but tags (`#home`) remains without them.
 pub fn left_out(title: &str) -> Option<&'static str> {
     // `(@babel/core)` is a package.
     let claim = title
@@ -654,7 +661,7 @@ pub fn left_out(title: &str) -> Option<&'static str> {
     if claim.is_some_and(|(title, name)| title.ends_with(' ') && !name.contains(['/', '('])) {
         return Some(CLAIMED);
     }
-    // Hardly a title has any of these signs.
+    // Titles rarely have any of these signs.
     memchr3(b'~', b'<', b'%', title.as_bytes())?;
     let (mut rest, mut sign) = (Cow::Borrowed(title), None);
     for (open, close) in LEFT_OUT {
@@ -668,15 +675,15 @@ pub fn left_out(title: &str) -> Option<&'static str> {
             sign = sign.or(Some(open));
         }
     }
-    // Code is shown as it stands, and so is what is behind a backslash.
+    // Code and escaped text are shown as they are.
     let is_shown = |c: char| c.is_alphanumeric() || matches!(c, '`' | '\\');
     let is_word = |word: &str| !word.starts_with('#') && word.contains(is_shown);
     sign.filter(|_| !rest.split_whitespace().any(is_word))
 }
 
-/// Between the signs of a strike it would be shown as struck out, all of it, with that `behind` it.
+/// Returns true if the title between strike signs, with `behind` after it, would be rendered as struck out entirely.
 pub fn shows_struck(title: &str, behind: &str) -> bool {
-    // Behind other words it begins no block.
+    // A word in front keeps it from beginning a block.
     let line = format!("x {STRIKE}{title}{STRIKE}");
     let span = 2..line.len();
     let line = line + behind;

@@ -1,5 +1,5 @@
-//! What the activity of a run is a sign of, and what is to be done about it. Pure: the time is a value, and what was told before is
-//! kept by the caller.
+//! Diagnoses a run from its activity, and picks the reaction. Pure: the time is a value, and the caller keeps earlier
+//! diagnoses.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,29 +16,29 @@ words! {
     Symptom {
         /// The same call fails again and again.
         Looping "looping",
-        /// The same call is made again and again, and goes well: it may well wait for something.
+        /// The same call succeeds again and again; the agent may be waiting for something.
         Repeating "repeating",
         /// Most of its calls fail.
         Struggling "struggling",
-        /// It writes much, and changes nothing.
+        /// The agent writes much and changes nothing.
         Runaway "runaway",
-        /// It does nothing.
+        /// The agent does nothing.
         Stuck "stuck",
-        /// Its time is nearly up.
+        /// The run's time is nearly up.
         Late "late",
         /// A rule was broken.
         Violation "violation",
-        /// Half of a cap is used, or more.
+        /// Half of a cap or more is used.
         Spending "spending",
         /// All of a cap is used.
         Spent "spent",
-        /// Several children of one item are in the same trouble.
+        /// Several children of one item have the same symptom.
         Divergence "divergence",
     }
 }
 
 words! {
-    /// How urgent a message is.
+    /// Urgency of a message.
     Urgency {
         Hint "hint",
         Warning "warning",
@@ -46,22 +46,22 @@ words! {
     }
 }
 
-/// Something that is wrong with a run.
+/// A diagnosed problem of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     pub symptom: Symptom,
-    /// Which occurrence of it this is: one of the same number is the same one, looked at again.
+    /// Number of the occurrence; the same number means the same occurrence, looked at again.
     pub occurrence: u64,
-    /// In words.
+    /// Description for people.
     pub why: String,
     advice: Advice,
 }
 
-/// By this name the watcher speaks.
+/// Sender name of the watcher's messages.
 pub const WATCHER: &str = "the watcher";
 
 impl Trouble {
-    /// Of the children of an item, so many of which show the same symptom.
+    /// Returns the trouble of `count` children of one item with the same symptom.
     pub fn of_gang(parent: &TaskId, symptom: Symptom, count: usize) -> Trouble {
         Trouble {
             symptom: Symptom::Divergence,
@@ -76,11 +76,11 @@ impl Trouble {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Advice {
-    /// The log tells of it.
+    /// Recorded in the log only.
     Note,
-    /// People are told, too.
+    /// People are notified, too.
     Notify,
-    /// Once, and never more than a hint.
+    /// Sent once, and never as more than a hint.
     Mention,
     Nudge,
     Warn,
@@ -88,60 +88,60 @@ enum Advice {
     End,
 }
 
-/// What is done about a trouble.
+/// The reaction to a trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
-    /// Its agent can't be told, so people are.
+    /// The agent can't be reached, so people are notified.
     Noted,
-    /// People are told, beside the log.
+    /// People are notified, beside the log.
     Notified,
     Nudged(Urgency),
-    /// It is ended, its work is kept, and its item begins anew, in a session of its own.
+    /// The run is ended and its work kept; the item starts over in a new session.
     Restarted,
-    /// It is ended, its work is kept, and a person is asked whether it is to go on.
+    /// The run is ended and its work kept; a person is asked whether to continue.
     Paused,
-    /// It is ended, and has failed.
+    /// The run is ended as failed.
     Ended,
 }
 
-/// What was done about a run so far.
+/// Earlier diagnoses and reactions of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Watched {
-    /// The nudges since it got on.
+    /// Nudges since the last progress.
     pub nudges: u32,
-    /// What was told since.
+    /// Troubles reported since then.
     told: Vec<(Symptom, u64)>,
     progress: u32,
-    /// The steps after which it was last taken for recovered.
+    /// Steps at the last recovery.
     recovered: u32,
-    /// What stands in its worktree, as it was last looked at, and since when, and what it had written by then.
+    /// Hash of the worktree at the last look, since when it is unchanged, and the output by then.
     pub files: Option<u64>,
     pub files_since: Timestamp,
     pub output: u64,
-    /// The steps after which its work was found to break no rule.
+    /// Steps at which the work last broke no rule.
     pub held_to_rules: Option<u32>,
-    /// When that was last looked for.
+    /// Time of that check.
     pub held_to_rules_at: Timestamp,
 }
 
-/// Half of the time after which a run counts as stuck has gone by, or half of its tokens: its files are worth a look.
+/// Returns true if half of the time or tokens of a stuck run is used, so that its files are worth a look.
 pub fn is_in_doubt(activity: &Activity, rules: &WatchRules, now: Timestamp) -> bool {
     let idle = 2 * seconds_between(activity.progress_at, now);
     let written = 2 * (activity.output - activity.progress_output.min(activity.output));
-    // What tells nothing of what it does counts as one long call, and is never stuck.
+    // A run that reports no activity counts as one long call, and is never stuck.
     let is_long =
         activity.hears && !rules.stuck.is_zero() && idle >= rules.stuck.duration().as_secs();
     activity.makes_changes && (is_long || rules.tokens > 0 && written >= rules.tokens)
 }
 
-/// It may have changed something since its work was found to break no rule.
+/// Returns true if the run may have changed something since its work last broke no rule.
 pub fn may_break_rules(activity: &Activity, watched: &Watched) -> bool {
     !activity.hears || watched.held_to_rules != Some(activity.steps)
 }
 
-/// What is wrong with a run at `now`.
+/// Returns the troubles of a run at `now`.
 pub fn judge(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Vec<Trouble> {
     [
         looping(activity, rules),
@@ -156,14 +156,14 @@ pub fn judge(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Vec<Tro
     .collect()
 }
 
-/// What is to be done about what is wrong with a run, if it was not done before.
+/// Picks the worst new trouble and the reaction to it.
 pub fn treat(
     activity: &Activity,
     troubles: Vec<Trouble>,
     rules: &WatchRules,
     watched: &mut Watched,
 ) -> Option<(Trouble, Deed)> {
-    // Who has done as much that went well as trouble is judged by has recovered.
+    // As many successes as failures are judged by count as a recovery.
     let has_recovered = activity.has_done_well(rules.failures + 2, watched.recovered);
     if watched.progress != activity.progress || has_recovered {
         (watched.progress, watched.recovered) = (activity.progress, activity.steps);
@@ -173,7 +173,7 @@ pub fn treat(
         .into_iter()
         .filter(|it| !watched.told.contains(&(it.symptom, it.occurrence)))
         .collect();
-    // One of a look: what is worst.
+    // One trouble per look: the worst.
     news.sort_by_key(|it| std::cmp::Reverse(it.advice));
     let worst = news.into_iter().next();
     worst.map(|trouble| {
@@ -184,25 +184,26 @@ pub fn treat(
 }
 
 impl Deed {
-    /// The run is over by it.
+    /// Returns true if the reaction ends the run.
     pub fn ends(self) -> bool {
         matches!(self, Deed::Restarted | Deed::Paused | Deed::Ended)
     }
 }
 
 impl Watched {
-    /// It was told that it broke this rule so.
+    /// Returns true if this breach was reported to the run before.
     pub fn knows_of(&self, breach: &Breach) -> bool {
         self.told
             .contains(&(Symptom::Violation, occurrence(breach)))
     }
 
-    /// It has been told of this twice or more, and did not get on.
+    /// Returns true if the run got two or more nudges, and this symptom was reported without progress since.
     pub fn is_told_in_vain(&self, symptom: Symptom) -> bool {
         self.nudges > 1 && self.told.iter().any(|(told, _)| *told == symptom)
     }
 
-    /// It got on: it is told gently again. What was told of its calls and its time is not told anew.
+    /// Resets the nudges after progress, so that the next one is gentle again. Troubles of calls and time are not
+    /// repeated.
     pub fn forgive(&mut self) {
         self.nudges = 0;
         self.told
@@ -301,7 +302,7 @@ fn stuck(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trou
     })
 }
 
-/// Most of its time is used.
+/// Reports a run that has used most of its time.
 fn late(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Trouble> {
     let (used, limit) = (
         seconds_between(activity.began, now),
@@ -319,7 +320,7 @@ fn late(activity: &Activity, rules: &WatchRules, now: Timestamp) -> Option<Troub
     })
 }
 
-/// Each is told once in a run.
+/// Reports each breach once in a run.
 fn violations(activity: &Activity) -> impl Iterator<Item = Trouble> {
     activity.breaches.iter().map(|breach| Trouble {
         symptom: Symptom::Violation,
@@ -339,7 +340,7 @@ fn occurrence(breach: &Breach) -> u64 {
     xxh3_64(breach.words().as_bytes())
 }
 
-/// The calls since it last got on, with that one, the latest first.
+/// Returns the calls since the last progress, that call included, latest first.
 fn since_progress(activity: &Activity) -> impl Iterator<Item = &PastCall> {
     let calls = &activity.calls;
     let first = calls.iter().rposition(|call| call.got_on).unwrap_or(0);

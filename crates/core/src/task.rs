@@ -1,4 +1,4 @@
-//! A task: one item of a queue, read into typed fields. Knows nothing of how it is spelt in Markdown.
+//! A task: one item of a queue, read into typed fields. Knows nothing of its Markdown spelling.
 
 use std::collections::BTreeMap;
 
@@ -16,72 +16,72 @@ pub use super::id::{BadId, MAX_ID, TaskId};
 pub use super::state::{Approval, State};
 pub use super::status::{Consent, Expected, Mode, OnFailure, Status, Timestamp};
 
-/// An item, read. What stands in the queue document is the durable truth about it; who holds it is a `Lease`.
+/// An item with typed fields. The queue document is the durable truth about it; its holder is in a `Lease`.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Task {
-    /// As JSON `null`, where an item has none.
+    /// JSON `null` for an item without one.
     #[schemars(with = "Option<TaskId>")]
     pub id: TaskId,
     pub title: String,
     /// The indented text under the title, dedented, without the `yaml task` block; may be empty.
     pub description: String,
-    /// As JSON: `status`, and its keys as specs/states.md has them.
+    /// In JSON: `status`, and the keys of specs/states.md.
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub state: State,
     /// 0 is most urgent.
     pub priority: u8,
-    /// When it is to be done.
+    /// When the item is due.
     pub due: Option<Timestamp>,
     pub after: Vec<TaskId>,
-    /// Who may take it; `None` means any coder.
+    /// The role that may take it; `None`: the default role.
     pub role: Option<String>,
     pub tags: Vec<String>,
     pub parent: Option<TaskId>,
     pub runner: Option<String>,
     pub model: Option<String>,
-    /// Accounts, variables (`$NAME`), files (with a `/` in their names) and programs that must be there before it is claimed.
+    /// Accounts, variables (`$NAME`), files (with a `/` in their names) and programs that a claim requires.
     pub needs: Vec<String>,
-    /// Shell commands that must all exit 0 at the commit before it counts as done.
+    /// Shell commands that must all exit 0 at the commit before the item counts as done.
     pub done_when: Vec<String>,
-    /// Globs of the paths that it is expected to change.
+    /// Globs of the paths that the item is expected to change.
     pub touches: Vec<String>,
     pub budget: Budget,
-    /// False: the item needs no repository and is run in an empty scratch folder.
+    /// False: the item needs no repository and runs in an empty scratch folder.
     pub worktree: bool,
     /// `None`: a change, or commands that pass without one.
     pub result: Option<Expected>,
     pub max_attempts: Option<u32>,
-    /// How long it waits for a person, or for its children, before it is dead; `None`: as config.yaml says.
+    /// How long it waits for a person or its children before it is dead; `None`: the default of config.yaml.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait: Option<Period>,
-    /// When a person has to approve it: before the `start`, before the `merge`.
+    /// When a person has to approve: before the `start`, before the `merge`.
     pub approve: Vec<Consent>,
-    /// Who has to approve the work before it is merged: roles or [`PERSON`]; a number stands for so many reviewers,
-    /// `none` for nobody. `None`: as config.yaml says.
+    /// Roles or [`PERSON`] that have to approve the work before its merge. A number means that many reviewers,
+    /// `none` no review. `None`: the default of config.yaml.
     pub review: Option<Vec<String>>,
-    /// What its failure means to its parent.
+    /// Effect of its failure on its parent.
     pub on_failure: OnFailure,
-    /// Of a planning item: what woke the planner.
+    /// Planning items only: the reason to wake the planner.
     pub trigger: Option<String>,
     /// The schedule that queued it, and for which time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queued_for: Option<String>,
-    /// Of a planning item: where the planned items begin, draft or pending.
+    /// Planning items only: the first status of planned items, draft or pending.
     pub lane: Option<Status>,
-    /// How its runs are watched, as its queue says, then it itself.
+    /// Watch settings of its queue, then its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watch: Vec<WatchSetting>,
-    /// Its `answer` key, whether it has asked or not.
+    /// Its `answer` key, with or without a question.
     #[serde(skip)]
     pub typed_answer: Option<String>,
 }
 
-/// The one that approves who is no role: a person.
+/// The approver that is no role: a person.
 pub const PERSON: &str = "person";
 
 impl Task {
-    /// A pending task with nothing but a title.
+    /// Returns a pending task with only a title.
     pub fn new(id: TaskId, title: &str) -> Task {
         Task::read(
             id,
@@ -92,7 +92,8 @@ impl Task {
         )
     }
 
-    /// What the keys of an item say; what they don't is as its queue says, or as ever. There is no description yet.
+    /// Reads the keys of an item; missing keys take the queue's values, then the defaults. The description is left
+    /// empty.
     pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
         let texts = |key| keys.texts(key).unwrap_or_default();
         let priority = keys
@@ -170,8 +171,8 @@ impl Task {
         self.state.status()
     }
 
-    /// All of it that could be run, or told to an agent, as one text. Of its state that is an answer, which
-    /// passes for a person's word. Not its ID, what else Tavern writes, nor what only puts it in order.
+    /// Returns everything that could be run or sent to an agent, as one text. An answer is part of it,
+    /// as it passes for a person's word. The ID, keys that Tavern writes and keys that only set the order are not.
     pub fn wording(&self) -> String {
         let mut text = serde_json::to_string(&self.words()).expect("it is plain data");
         for (key, words) in self.words_for_a_person() {
@@ -180,8 +181,9 @@ impl Task {
         text
     }
 
-    /// What its [`wording`](Self::wording) says, line by line: those of its description as they stand, all else with its key, after a
-    /// blank that no other line begins with.
+    /// Returns the [`wording`](Self::wording) line by line. Lines of the description stay as they are; other lines
+    /// begin with
+    /// a blank and their key, which no line of the description does.
     pub fn wording_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         add_lines(
@@ -216,7 +218,7 @@ impl Task {
             trigger,
             lane,
             watch,
-            // What Tavern writes itself, and what only puts it in order.
+            // Tavern writes these, or they only set the order.
             id: _,
             state: _,
             priority: _,
@@ -226,7 +228,7 @@ impl Task {
             parent: _,
             queued_for: _,
             max_wait: _,
-            // Beside the words.
+            // Added by `words_for_a_person`.
             typed_answer: _,
         } = self;
         Words {
@@ -262,38 +264,38 @@ impl Task {
         self.state.mode
     }
 
-    /// Why it waits, died, ended or came back.
+    /// Returns why it waits, died, ended or was returned.
     pub fn reason(&self) -> Option<&str> {
         self.state.reason.as_deref()
     }
 
-    /// Of its work: as it was verified, approved or merged.
+    /// Returns the commit of its work: verified, approved or merged.
     pub fn commit(&self) -> Option<&str> {
         self.state.commit()
     }
 
-    /// Whose work is in review.
+    /// Returns the author of the work in review.
     pub fn author(&self) -> Option<&str> {
         self.state.work()?.author.as_deref()
     }
 
-    /// Who has approved its work so far.
+    /// Returns the approvals so far.
     pub fn approvals(&self) -> &[Approval] {
         self.state.work().map_or(&[], |work| &work.approvals)
     }
 
-    /// What its agent has asked of a person.
+    /// Returns the agent's question to a person.
     pub fn question(&self) -> Option<&str> {
         Some(&self.state.question()?.text)
     }
 
-    /// A person has to allow it before it is started.
+    /// Returns true if a person has to allow it before it starts.
     pub fn waits_for_permission(&self) -> bool {
         !self.state.allowed && self.approve.contains(&Consent::Start)
     }
 
-    /// Who has to approve the work before it is merged, one name for each approval: roles, or [`PERSON`]. `general` is
-    /// what config.yaml says.
+    /// Returns the required approvers, one name for each approval: roles, or [`PERSON`]. `general` is the default of
+    /// config.yaml.
     pub fn reviewers(&self, general: &[String]) -> Vec<String> {
         let mut reviewers = Vec::new();
         for name in self.review.as_deref().unwrap_or(general) {
@@ -311,7 +313,7 @@ impl Task {
         reviewers
     }
 
-    /// Those of `reviewers` whose approval is still missing.
+    /// Returns those of `reviewers` whose approval is missing.
     pub fn open_reviews(&self, reviewers: &[String]) -> Vec<String> {
         let mut open = reviewers.to_vec();
         for approval in self.approvals() {
@@ -327,8 +329,8 @@ impl Task {
         self.approvals().iter().any(|approval| approval.by == agent)
     }
 
-    /// What a person has answered to its question, if it has one: the `answer:` key, else what stands behind the last
-    /// `Answer:` of its text and below it.
+    /// Returns a person's answer to its question: the `answer:` key, else the text behind and below the last
+    /// `Answer:` line.
     pub fn answered(&self) -> Option<String> {
         let question = self.state.question()?;
         let typed = || {
@@ -355,7 +357,7 @@ impl Task {
             .filter(|answer| !answer.trim().is_empty())
     }
 
-    /// How many answers stand in its text.
+    /// Returns the number of answers in its text.
     pub fn answers_in_text(&self) -> u32 {
         u32::try_from(
             self.description
@@ -367,7 +369,7 @@ impl Task {
     }
 }
 
-/// Of what an item says, what could be run or told to an agent, as far as not every item says so.
+/// The fields that could be run or sent to an agent.
 #[derive(Serialize)]
 struct Words<'t> {
     title: &'t str,
@@ -407,7 +409,7 @@ struct Words<'t> {
     watch: &'t [WatchSetting],
 }
 
-/// What `key` is, line by line.
+/// Adds the lines of `key`.
 fn add_lines(key: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Null => {}
@@ -429,10 +431,10 @@ fn add_lines(key: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// The role that a bare number of reviews asks for.
+/// The role that a bare number of reviews requires.
 pub const REVIEWER: &str = "reviewer";
 
-/// How an answer begins that a person types under an item.
+/// Start of an answer that a person types under an item.
 const ANSWER: &str = "Answer:";
 
 fn is_answer(line: &str) -> bool {
@@ -440,7 +442,7 @@ fn is_answer(line: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(ANSWER))
 }
 
-/// The command of a code span: people write so what is to be run.
+/// Returns the command without the backticks of a code span.
 fn without_ticks(command: String) -> String {
     let code = command.trim().strip_prefix('`');
     match code.and_then(|code| code.strip_suffix('`')) {

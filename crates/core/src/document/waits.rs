@@ -1,4 +1,4 @@
-//! What an item waits for, wherever that is said: in its keys, in lines of its own, and by what is to come before another.
+//! Dependencies of an item: from its keys, from lines below it, and from items that are to come after others.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,12 +16,13 @@ use crate::task::{Status, TaskId};
 /// IDs, and other names.
 type Waits<'t> = (Vec<TaskId>, Vec<Cow<'t, str>>);
 
-/// What may be around a word.
+/// Characters allowed around a word.
 const MARKS: [char; 7] = ['*', '_', '`', '~', '"', '\'', ' '];
 
 impl<'t> Document<'t> {
-    /// What an item waits for by its keys, and where nobody has begun it by what is said elsewhere: IDs, and what items here are called or
-    /// should be.
+    /// Returns the dependencies of an item by its keys and, before it is begun, by other places: IDs, and names of
+    /// items
+    /// here, known or not.
     pub(super) fn waits(&self, item: &Item<'t>) -> Waits<'t> {
         let (called, ids): (Vec<_>, Vec<_>) = item
             .after
@@ -53,7 +54,7 @@ impl<'t> Document<'t> {
             }
         }
         if let Some(value) = self.before_in_title(item) {
-            // What is no item waits for nothing.
+            // A line that is no item waits for nothing.
             waits.1.extend(self.needing(&[value]).1.map(Cow::Owned));
         }
         for (value, _, _) in self
@@ -76,7 +77,7 @@ impl<'t> Document<'t> {
         waits
     }
 
-    /// What such lines name, with what they name and nobody knows.
+    /// Returns the names in such lines, unknown ones included.
     pub(super) fn needed(&self, stated: &Stated<'_>) -> Vec<String> {
         let values = stated.values.iter().copied();
         let values: Vec<&str> = values.filter(|value| !self.is_nothing(value)).collect();
@@ -93,13 +94,13 @@ impl<'t> Document<'t> {
             return Vec::new();
         }
         let unknown = named.unknown.or_else(|| {
-            // Whoever writes nothing there has forgotten it.
+            // An empty value was likely forgotten.
             named.names.is_empty().then(String::new)
         });
         named.names.into_iter().chain(unknown).collect()
     }
 
-    /// The name of the item's line that says that it waits, and not for what.
+    /// Returns the span of the line's name that says the item waits, but not for what.
     pub(crate) fn names_nothing(&self, item: &Item<'_>) -> Option<Range<usize>> {
         let mut stated = self.stated_below(item).into_iter();
         let is_empty = |stated: &Stated<'_>| {
@@ -109,7 +110,7 @@ impl<'t> Document<'t> {
         Some(stated.find(is_empty)?.name)
     }
 
-    /// It says that nothing is waited for, and no item is called so.
+    /// Returns true if the value says that nothing is waited for, and no item has that name.
     fn is_nothing(&self, value: &str) -> bool {
         says_nothing(value) && !self.read_names(&[value]).is_meant
     }
@@ -123,14 +124,15 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// No item has this ID, and one is called so. What is its owner's own is told by the ID in it.
+    /// Returns true if no item has this ID but one has it as its name. A line with its owner's mark counts by the ID
+    /// in it.
     fn is_called(&self, id: &TaskId) -> bool {
         let is_known = || self.called_so(id.as_str()).is_some();
         self.may_be_name(id) && is_known() && self.own_mark(id.as_str()).is_none()
     }
 
-    /// No item here has this ID, and one may be called so. To gather the names of a document that is not read takes long: not for what
-    /// stands in parentheses alone.
+    /// Returns true if no item here has this ID, but one may have it as its name.
+    /// Collecting the names of an unread document is slow, so an ID only in parentheses is not enough.
     fn may_be_name(&self, id: &TaskId) -> bool {
         let is_outside = |at| !self.text[markup::line_start(self.text, 0, at)..at].contains('(');
         let mut places = memmem::find_iter(self.text.as_bytes(), id.as_str());
@@ -140,7 +142,7 @@ impl<'t> Document<'t> {
         self.index_of(id).is_none() && (!self.searches.are_few() || places.any(is_outside))
     }
 
-    /// The items that are to wait for one that says so, as indices; and what it names that is none.
+    /// Returns the indices of the items that must wait for one with these values, and a name that is no item.
     fn needing(&self, values: &[&str]) -> (Vec<usize>, Option<String>) {
         let named = self.read_names(values);
         if !named.is_meant {
@@ -157,12 +159,12 @@ impl<'t> Document<'t> {
         (items, unknown)
     }
 
-    /// Somewhere it may be said what is to come before another.
+    /// Returns true if the text may say that an item comes before another.
     pub(super) fn says_before(&self) -> bool {
         *self.says_before.get_or_init(|| may_say_before(self.text))
     }
 
-    /// What says that it is to come before `item`: IDs and titles.
+    /// Returns the items that state that they come before `item`: IDs and titles.
     fn before(&self, item: &Item<'_>) -> Vec<String> {
         let before = self.order.get_or_init(|| match &self.items {
             _ if !self.says_before() => BTreeMap::new(),
@@ -179,7 +181,7 @@ impl<'t> Document<'t> {
         before.get(&at).cloned().unwrap_or_default()
     }
 
-    /// By the index of each item what says that it is to come before it.
+    /// Maps the index of each item to the items that state that they come before it.
     fn order_of(&self, items: &[Item<'_>]) -> BTreeMap<usize, Vec<String>> {
         let mut order: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
@@ -204,7 +206,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// Where text may say what is to come before another: a cheap look, for hardly one does.
+/// Returns true if the text may state that an item comes before another. A cheap check, as texts rarely do.
 pub(super) fn may_say_before(text: &str) -> bool {
     let ends = ["efore", "locks", "locking", "recedes"];
     let is_said = |word: &str, at: usize| {
@@ -221,7 +223,7 @@ pub(super) fn may_say_before(text: &str) -> bool {
         .any(|word| memmem::find_iter(text.as_bytes(), word).any(|at| is_said(word, at)))
 }
 
-/// Nobody has begun it, so that what it says may still hold it up.
+/// Returns true if the item is not begun, so that dependencies may still hold it up.
 pub(super) fn is_to_do(item: &Item<'_>) -> bool {
     matches!(
         item.status,
