@@ -1,7 +1,8 @@
-//! Ended items leave a queue for its archive, another document of the same format: which, and what both then say.
+//! Moves ended items from a queue to its archive, another document of the same format.
 //!
-//! Knows no files. Both texts are read again: an item that would read otherwise in the archive, or whose going would make
-//! another one read otherwise, stays where it is.
+//! Knows no files. Both texts are read again: an item stays if it would read otherwise in the archive, or if its
+//! removal
+//! would make another one read otherwise.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -19,15 +20,15 @@ use crate::text::Edit;
 /// When items are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// So long after they ended.
+    /// Minimum time since they ended.
     pub after: Option<TimeDelta>,
-    /// So many stay, the last of the document.
+    /// Number of ended items that stay, the last of the document.
     pub keep: Option<usize>,
-    /// Also dead ones.
+    /// Whether dead items are moved, too.
     pub dead: bool,
 }
 
-/// Items that were moved, and what the two documents then say.
+/// The moved items, and both documents afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub queue: String,
@@ -40,12 +41,12 @@ pub struct Moved {
 pub struct Gone {
     pub id: Option<TaskId>,
     pub status: Status,
-    /// Its text as it was in the queue.
+    /// Its text, as it was in the queue.
     pub block: String,
 }
 
 impl Gone {
-    /// An item as it stands.
+    /// Returns an item as it is now.
     pub fn of(document: &Document<'_>, item: &Item<'_>) -> Gone {
         Gone {
             id: item.id.clone(),
@@ -55,17 +56,16 @@ impl Gone {
     }
 }
 
-/// Items that are moved one by one where they can't be all at once; the others wait for the next time.
+/// Limit of items that are moved one by one if they can't all move at once; the others wait for the next time.
 const MOST_SINGLE: usize = 50;
 
-/// How an archive begins.
+/// Returns the head of an archive.
 pub fn head(name: &str) -> String {
     format!("# Archive of {name}\n\n")
 }
 
-/// The items of the top level that are to be moved, by their place, in the order of the document. Who is in somebody's
-/// hands is known to `is_held`; of the items that don't say when they were completed, `is_long_ended` knows whether
-/// that is long ago.
+/// Returns the indices of the top-level items to move, in the order of the document. `is_held` returns true for held
+/// items. `is_long_ended` decides for items without a time of completion.
 pub fn due(
     document: &Document<'_>,
     policy: &Policy,
@@ -76,7 +76,7 @@ pub fn due(
     let items = document.items();
     let has_ended = |item: &Item<'_>| match item.status {
         Status::Completed | Status::Cancelled => true,
-        // What was never tried is there by mistake.
+        // A dead item that was never tried is there by mistake.
         Status::Dead => policy.dead && item.id.is_some(),
         _ => false,
     };
@@ -85,7 +85,7 @@ pub fn due(
         .iter()
         .filter_map(|item| item.id.as_ref())
         .for_each(|id| *count.entry(id).or_default() += 1);
-    // Which of two a dependency means, or a person, is to be settled first.
+    // Duplicate IDs are ambiguous for dependencies and people, and must be resolved first.
     let is_free = |item: &Item<'_>| {
         !item.quarantined
             && item
@@ -93,7 +93,7 @@ pub fn due(
                 .as_ref()
                 .is_none_or(|id| count.get(id) == Some(&1) && !is_held(id))
     };
-    // Parts come after the item that they are in.
+    // Parts come after the item that contains them.
     let mut has_open_part = HashSet::new();
     for item in items
         .iter()
@@ -101,7 +101,7 @@ pub fn due(
     {
         has_open_part.extend(outwards(items, item.within));
     }
-    // By its title an item is known in its own document only.
+    // Titles name an item only in its own document.
     let open = items.iter().filter(|item| !item.status.is_ended());
     let named: HashSet<usize> = open
         .flat_map(|item| document.named_by(item).unwrap_or_default())
@@ -138,12 +138,13 @@ pub fn due(
         .collect()
 }
 
-/// The item at this place, the one that it is in, and so on.
+/// Returns this index, that of the item around it, and so on.
 fn outwards(items: &[Item<'_>], first: Option<usize>) -> impl Iterator<Item = usize> {
     std::iter::successors(first, |index| items[*index].within)
 }
 
-/// Moves what is due from the queue `name` to its archive (empty where there is none yet); nothing if nothing is due.
+/// Moves the items that are due from the queue `name` to its archive (empty if there is none yet); `None` if nothing
+/// is due.
 pub fn archive(
     name: &str,
     document: &Document<'_>,
@@ -188,7 +189,7 @@ pub fn archive(
     (!moved.items.is_empty()).then_some(moved)
 }
 
-/// Moves these, all or none.
+/// Moves these items, all or none.
 pub fn together(queue: &str, archive: &str, items: &[Gone]) -> Option<Moved> {
     let queue = taken_out(queue, items)?;
     let archive = put_in(archive, items)?;
@@ -199,7 +200,7 @@ pub fn together(queue: &str, archive: &str, items: &[Gone]) -> Option<Moved> {
     })
 }
 
-/// The item and its parts would say the same in an archive: what a lane says of a part goes with the lane.
+/// Returns true if the item and its parts read the same in an archive, where a part gets no status from a lane.
 fn reads_alike(document: &Document<'_>, index: usize) -> bool {
     let item = &document.items()[index];
     let Some(own) = own_text(&Gone::of(document, item)) else {
@@ -216,7 +217,7 @@ fn reads_alike(document: &Document<'_>, index: usize) -> bool {
         .eq(inside.map(|item| (&item.id, item.status)))
 }
 
-/// Items that are in the archive already, as they are: a crash, or a merge of two branches, has left them in both.
+/// Returns items that are in the archive already, unchanged. A crash or a merge of two branches left them in both.
 fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bool) -> Vec<usize> {
     if archive.is_empty() {
         return Vec::new();
@@ -244,7 +245,7 @@ fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bo
         .collect()
 }
 
-/// Of items without an ID those stay that read the same as another one: nobody could tell them apart afterwards.
+/// Drops items without an ID that read the same as another one: they could not be told apart afterwards.
 fn without_doubles(items: Vec<Gone>, document: &Document<'_>, archive: &str) -> Vec<Gone> {
     let mut items = items;
     let (archived, _) = parse(archive);
@@ -258,7 +259,7 @@ fn without_doubles(items: Vec<Gone>, document: &Document<'_>, archive: &str) -> 
     items
 }
 
-/// The archive has the item, as it was in its queue.
+/// Returns true if the archive has the item, as it was in its queue.
 pub fn has(archive: &Document<'_>, item: &Gone) -> bool {
     let Some(own) = own_text(item) else {
         return false;
@@ -274,14 +275,14 @@ pub fn has(archive: &Document<'_>, item: &Gone) -> bool {
     }
 }
 
-/// The queue without the items; nothing if one isn't there, or another would read otherwise.
+/// Returns the queue without the items; `None` if one is missing, or another would read otherwise.
 pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
     let (document, _) = parse(queue);
     let mut going = Vec::new();
     let mut edits = Vec::new();
     let mut places = document.items().iter();
     for gone in items {
-        // In the order of the document, so that one look over it is enough.
+        // In the order of the document, so that one pass is enough.
         let item = places.find(|item| {
             item.within.is_none()
                 && item.id == gone.id
@@ -300,8 +301,9 @@ pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
     document.applied(&edits, &is_going, &|_| false, &|_| true)
 }
 
-/// The archive with the items at its end. One that it has already stays where it is. Of one that it has otherwise under the same ID
-/// the words are kept, and it stands as the newer one does: git may have brought either.
+/// Returns the archive with the items at its end. An item that is in it already stays in place. If its text there
+/// differs
+/// under the same ID, both texts are kept, and it gets the newer place: git may have brought either.
 pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
     let (old, _) = parse(archive);
     let mut text = archive.to_owned();
@@ -360,13 +362,13 @@ pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
     )
 }
 
-/// The archive without the item; nothing if another would read otherwise.
+/// Returns the archive without the item; `None` if another would read otherwise.
 pub fn forget(archive: &str, id: &TaskId) -> Option<String> {
     let (document, _) = parse(archive);
     taken_out(archive, &[Gone::of(&document, document.find(id)?)])
 }
 
-/// The item at the margin, and so that it says its status by itself: an archive has no lanes.
+/// Returns the item at the margin, showing its status by itself: an archive has no lanes.
 fn own_text(item: &Gone) -> Option<String> {
     let indent = item.block.len() - item.block.trim_start_matches([' ', '\t']).len();
     let lines = item.block.split_inclusive('\n').map(|line| {
@@ -385,7 +387,7 @@ fn own_text(item: &Gone) -> Option<String> {
     (status == Some(item.status)).then_some(text)
 }
 
-/// The edit that takes a block away. Where two blank lines would meet, one goes too.
+/// Returns the edit that removes a block. Where two blank lines would meet, one is removed, too.
 fn removal(text: &str, span: &Range<usize>) -> Edit {
     let mut cut = span.clone();
     let before = text[..cut.start].trim_end_matches([' ', '\t', '\r', '\n']);

@@ -1,4 +1,4 @@
-//! What many runs together may use: those of an item, of a queue, of a day, of a drain, of a board.
+//! Caps of many runs together: of an item, a queue, a day, a drain, a board.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::id::TaskId;
 use super::status::{Timestamp, words};
 
-/// What runs may use together; what is unset is unlimited.
+/// A cap of runs together; unset means unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cap {
@@ -19,7 +19,7 @@ pub struct Cap {
     /// Tokens that did not come from the provider's cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Minutes of all runs, those side by side one by one.
+    /// Minutes of all runs; parallel runs count separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,
 }
@@ -28,31 +28,31 @@ pub struct Cap {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Caps {
-    /// Of each item, over all its attempts and reviews.
+    /// For each item, over all its attempts and reviews.
     pub item: Cap,
-    /// Of each queue.
+    /// For each queue.
     pub queue: Cap,
-    /// Of each day, from midnight: a run belongs to that on which it began.
+    /// For each day, from midnight; a run counts on the day on which it began.
     pub day: Cap,
-    /// Of all runs that there ever were.
+    /// For all runs ever.
     pub board: Cap,
-    /// As a command line has it.
+    /// From the command line.
     #[serde(skip)]
     pub own: Option<OwnCap>,
 }
 
-/// What a drain or an agent was given with its command line.
+/// The cap of a drain or an agent, given on its command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnCap {
-    /// Runs that began before don't count.
+    /// Runs that began earlier don't count.
     pub since: Timestamp,
-    /// Whose runs count; `None`: those of the whole board, as of a drain.
+    /// The agent whose runs count; `None`: those of the whole board, as for a drain.
     pub agent: Option<String>,
     pub cap: Cap,
 }
 
 words! {
-    /// The runs that a cap is of.
+    /// The runs that a cap covers.
     CapScope {
         Item "item",
         Queue "queue",
@@ -64,7 +64,7 @@ words! {
 }
 
 words! {
-    /// What is capped.
+    /// The quantity that is capped.
     Measure {
         Usd "usd",
         Tokens "tokens",
@@ -72,7 +72,7 @@ words! {
     }
 }
 
-/// What one run has used so far.
+/// Usage of one run so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// `<task>@<token>`.
@@ -87,7 +87,7 @@ pub struct Spent {
     pub seconds: i64,
 }
 
-/// How much of one cap is used.
+/// Usage of one cap.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CapUse {
     pub scope: CapScope,
@@ -105,20 +105,20 @@ pub struct CapShare {
     pub most: f64,
 }
 
-/// What all runs have used, and what they may.
+/// Usage of all runs, and their caps.
 #[derive(Clone, Debug)]
 pub struct Spending {
     caps: Caps,
     spent: Vec<Spent>,
-    /// When the day began.
+    /// Start of the day.
     day: Timestamp,
     sums: Sums,
 }
 
-/// Of each measure, in their order.
+/// One amount for each measure, in their order.
 type Amounts = [f64; Measure::ALL.len()];
 
-/// What is asked for each item of a queue, so that it is not looked for among all runs each time.
+/// Sums by item and queue, so that lookups need not scan all runs.
 #[derive(Clone, Debug, Default)]
 struct Sums {
     items: HashMap<TaskId, Amounts>,
@@ -139,12 +139,12 @@ impl OwnCap {
 }
 
 impl Caps {
-    /// Something is capped.
+    /// Returns true if any cap is set.
     pub fn is_set(&self) -> bool {
         *self != Caps::default()
     }
 
-    /// Those of config.yaml, each with its name there.
+    /// Returns the caps of config.yaml, each with its name there.
     pub fn named(&self) -> [(&'static str, &Cap); 4] {
         [
             ("item", &self.item),
@@ -154,7 +154,7 @@ impl Caps {
         ]
     }
 
-    /// The first that is no amount: its scope, and what is capped.
+    /// Returns the first cap that is no valid amount: its scope and its measure.
     pub fn fault(&self) -> Option<(&'static str, Measure)> {
         let odd = |cap: &Cap| {
             Measure::ALL
@@ -166,7 +166,7 @@ impl Caps {
             .find_map(|(name, cap)| Some((name, odd(cap)?)))
     }
 
-    /// Some cap is of that.
+    /// Returns true if any cap has this measure.
     pub fn has(&self, measure: Measure) -> bool {
         let own = self.own.as_ref().map(|own| &own.cap);
         self.named()
@@ -177,7 +177,7 @@ impl Caps {
     }
 }
 
-/// It can be used up: a number, not negative.
+/// Returns true if the amount is finite and not negative.
 pub fn is_amount(most: f64) -> bool {
     most.is_finite() && most >= 0.0
 }
@@ -198,7 +198,7 @@ impl Cap {
 }
 
 impl Spent {
-    /// Both tell of one program. What is begun once more under one claim has the same name.
+    /// Returns true if both are about one program. A restart under one claim has the same run, but another start.
     pub fn is_of_same(&self, other: &Spent) -> bool {
         self.run == other.run && self.started == other.started
     }
@@ -217,7 +217,7 @@ impl Spent {
 }
 
 impl CapUse {
-    /// So much of it is used, in whole percents.
+    /// Returns the share for `percent` of this cap.
     pub fn passed(&self, percent: u32) -> CapShare {
         CapShare {
             percent,
@@ -227,7 +227,7 @@ impl CapUse {
         }
     }
 
-    /// From 0 to 1, and beyond.
+    /// Returns the used share, from 0 to 1 and beyond.
     pub fn share(&self) -> f64 {
         if self.most > 0.0 {
             self.used / self.most
@@ -236,12 +236,12 @@ impl CapUse {
         }
     }
 
-    /// Nothing is left of it. Sums of fractions may come out a little less than they are.
+    /// Returns true if the cap is used up, with a tolerance for rounding of sums.
     pub fn is_reached(&self) -> bool {
         self.share() >= 1.0 - 1e-9
     }
 
-    /// What is left of it, not less than nothing.
+    /// Returns the rest of the cap, at least 0.
     pub fn left(&self) -> f64 {
         (self.most - self.used).max(0.0)
     }
@@ -267,7 +267,7 @@ impl fmt::Display for CapUse {
 }
 
 impl Spending {
-    /// `spent` has each run once; the day began at `day`.
+    /// Returns the sums of `spent`, which has each run once; the day began at `day`.
     pub fn of(caps: Caps, spent: Vec<Spent>, day: Timestamp) -> Spending {
         let own = caps.own.as_ref();
         let is_own = |spent: &Spent| own.is_some_and(|own| own.counts(spent));
@@ -291,7 +291,7 @@ impl Spending {
         }
     }
 
-    /// The same where the run has used so much.
+    /// Returns the spending with this usage of the run.
     pub fn with(&self, spent: &Spent) -> Spending {
         let others = self
             .spent
@@ -305,7 +305,7 @@ impl Spending {
         )
     }
 
-    /// All caps that count for `task` in `queue`, with what is used of them.
+    /// Returns the usage of all caps that apply to `task` in `queue`.
     pub fn uses(&self, task: &TaskId, queue: &str) -> Vec<CapUse> {
         let (item, queue) = (self.sums.items.get(task), self.sums.queues.get(queue));
         let of_item = uses(CapScope::Item, &self.caps.item, item.unwrap_or(&NOTHING));
@@ -313,7 +313,7 @@ impl Spending {
         [of_item, of_queue, self.uses_of_all()].concat()
     }
 
-    /// Of the caps that count for every item.
+    /// Returns the usage of the caps that apply to every item.
     pub fn uses_of_all(&self) -> Vec<CapUse> {
         let of_day = uses(CapScope::Day, &self.caps.day, &self.sums.day);
         [
@@ -324,7 +324,7 @@ impl Spending {
         .concat()
     }
 
-    /// Of the cap of a command line.
+    /// Returns the usage of the command line's cap.
     pub fn uses_of_own(&self) -> Vec<CapUse> {
         let Some(own) = &self.caps.own else {
             return Vec::new();
@@ -337,17 +337,17 @@ impl Spending {
         uses(scope, &own.cap, &self.sums.own)
     }
 
-    /// The cap that is reached for `task` in `queue`; of several the widest, which keeps most items from being worked.
+    /// Returns the reached cap for `task` in `queue`; of several the widest, which holds up most items.
     pub fn reached(&self, task: &TaskId, queue: &str) -> Option<CapUse> {
         self.uses(task, queue).into_iter().rfind(CapUse::is_reached)
     }
 
-    /// That of a command line, if it is reached.
+    /// Returns the command line's cap, if it is reached.
     pub fn reached_own(&self) -> Option<CapUse> {
         self.uses_of_own().into_iter().find(CapUse::is_reached)
     }
 
-    /// What runs of today have used, and all.
+    /// Returns the usage of today's runs, and of all runs.
     pub fn sums(&self, measure: Measure) -> (f64, f64) {
         (
             self.sums.day[measure as usize],
@@ -355,7 +355,7 @@ impl Spending {
         )
     }
 
-    /// The items that had runs.
+    /// Returns the items that had runs.
     pub fn items(&self) -> impl Iterator<Item = &TaskId> {
         self.sums.items.keys()
     }
@@ -386,10 +386,10 @@ fn uses(scope: CapScope, cap: &Cap, amounts: &Amounts) -> Vec<CapUse> {
         .collect()
 }
 
-/// Shares of a cap that are told, once each, in percent.
+/// Shares of a cap that are reported, once each, in percent.
 const TOLD: [u32; 4] = [100, 90, 75, 50];
 
-/// The share that is told where so much was used `before` of what `now` tells, and was not before.
+/// Returns the highest reported share that was passed between `before` and `now`.
 pub fn passed(before: &CapUse, now: &CapUse) -> Option<u32> {
     let is_passed = |percent: &u32| {
         let share = f64::from(*percent) / 100.0;

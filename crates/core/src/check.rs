@@ -1,4 +1,4 @@
-//! What is wrong between items: IDs that stand twice, dependencies that lead nowhere or in a circle.
+//! Problems between items: duplicate IDs, dependencies that lead nowhere or in a cycle.
 //!
 //! Knows all documents of a board at once, but no files.
 
@@ -11,20 +11,20 @@ use crate::near::nearest;
 use crate::problem::Problem;
 use crate::task::{BadId, Status, TaskId};
 
-/// What was found. Documents and items are named by their places in the slices given.
+/// The problems found. Documents and items are given by their index in the given slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The document and what is wrong in it, in that order.
+    /// The document, and the problem in it.
     pub problems: Vec<(usize, Problem)>,
-    /// Items (document, index) that are neither to be claimed nor touched until an error is mended, with that error and
-    /// what to do; those that their own document quarantines already are not repeated.
+    /// Items (document, index) that are neither claimed nor changed until an error is fixed, with the error and
+    /// its fix. Items that their own document quarantines are not repeated.
     pub quarantined: HashMap<(usize, usize), (String, String)>,
-    /// Items whose ID is that of an item in another document.
+    /// Items whose ID belongs to an item in another document.
     pub copies: HashSet<(usize, usize)>,
 }
 
-/// Looks at all documents of a board together: each with the name by which messages call it. `archived` knows items
-/// that are in none of them, with how they ended. `homes` tells of IDs that stand in several documents.
+/// Checks all documents of a board together, each with its name for messages. `archived` returns the status of items
+/// that are in none of them. `homes` resolves IDs that stand in several documents.
 pub fn check<'t>(
     documents: &[(&str, &Document<'t>)],
     archived: &dyn Fn(&TaskId) -> Option<Status>,
@@ -52,10 +52,10 @@ pub fn check<'t>(
     checker.findings
 }
 
-/// Of IDs, each with the documents in which it stands, the one that has the item and no copy of it.
+/// Maps IDs with the documents that contain them to the document with the item itself, not a copy.
 pub type Homes<'h> = dyn Fn(BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> + 'h;
 
-/// In each document by itself the first item of an ID counts, and of several documents the first.
+/// Picks the first document of each ID; within a document the first item of an ID counts.
 pub fn first_of(places: BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> {
     places
         .into_iter()
@@ -63,8 +63,9 @@ pub fn first_of(places: BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> 
         .collect()
 }
 
-/// Returns whether [`check`] plainly finds nothing that keeps the item of document `number` from being worked. Only that item and what it waits
-/// for are read; where one of their IDs stands twice, it takes a look at all.
+/// Returns whether [`check`] plainly finds nothing that keeps the item of document `number` from being worked. Only
+/// that
+/// item and its dependencies are read; if one of their IDs is there twice, all documents are.
 pub fn is_sound(
     documents: &[(&str, &Document<'_>)],
     archived: &dyn Fn(&TaskId) -> Option<Status>,
@@ -82,7 +83,7 @@ pub fn is_sound(
     if item.quarantined || is_double || is_torn || !item.after.iter().all(is_known) {
         return false;
     }
-    // Nothing leads back to the item.
+    // Check that nothing leads back to the item.
     let (mut seen, mut open) = (HashSet::new(), vec![item]);
     while let Some(next) = open.pop() {
         if !next.after_names.is_empty() {
@@ -99,16 +100,16 @@ pub fn is_sound(
     true
 }
 
-/// An item and where it is.
+/// An item and its place.
 struct Node<'d, 't> {
     document: usize,
     index: usize,
     item: &'d Item<'t>,
-    /// The nodes that it waits for by other names than IDs.
+    /// Nodes that it waits for by other names than IDs.
     named: Vec<usize>,
 }
 
-/// What goes on behind a title as an item begins, and not in a code span.
+/// Returns the part of a title that looks like the start of another item, outside of code spans.
 fn swallowed(title: &str) -> Option<&str> {
     let found = ["[ ] ", "[x] "]
         .iter()
@@ -156,7 +157,7 @@ impl<'d, 't> Checker<'d, 't> {
                     .named_by(nodes[at].item)
                     .unwrap_or_default()
                     .into_iter();
-                // What waits for nothing is in no circle.
+                // Items without dependencies are in no cycle.
                 let node = |index| {
                     nodes[first..]
                         .binary_search_by_key(&index, |node| node.index)
@@ -198,7 +199,7 @@ impl<'d, 't> Checker<'d, 't> {
         }
     }
 
-    /// In one document nobody knows which of them is meant.
+    /// Reports duplicate IDs within one document, which are ambiguous.
     fn duplicates(&mut self) {
         let mut told = HashSet::new();
         for double in 0..self.nodes.len() {
@@ -256,8 +257,9 @@ impl<'d, 't> Checker<'d, 't> {
         self.error(&[node], node, Problem::error(code, span, message, hint));
     }
 
-    /// The item is in one document, and what goes by its ID in another is a copy that nobody works. All copies of one document
-    /// are told of at once.
+    /// Reports copies: the item is in one document, and one with its ID in another is never worked. All copies of one
+    /// document
+    /// are reported together.
     fn copies(&mut self) {
         let mut copies: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
         for copy in 0..self.nodes.len() {
@@ -373,7 +375,7 @@ impl<'d, 't> Checker<'d, 't> {
         }
     }
 
-    /// Tells of a line that `node` waits for by this name and that is its owner's own. Returns whether it is one.
+    /// Reports a dependency of `node` on a line with an owner's mark. Returns whether it is one.
     fn is_own(&mut self, node: usize, name: &str) -> bool {
         let Some(mark) = self.documents[self.nodes[node].document].1.own_mark(name) else {
             return false;
@@ -389,7 +391,7 @@ impl<'d, 't> Checker<'d, 't> {
         true
     }
 
-    /// What stands right below an item may be meant as its script.
+    /// Reports text right below an item that may be meant as its script.
     fn torn(&mut self) {
         for (number, (_, document)) in self.documents.iter().enumerate() {
             let items = document.items().iter().enumerate();
@@ -403,7 +405,8 @@ impl<'d, 't> Checker<'d, 't> {
         }
     }
 
-    /// What was ever claimed has an ID. A line that was just appended is made pending by whatever program is next.
+    /// Reports dead items that were never tried: a claimed item has an ID. An appended line is made pending by the
+    /// next program.
     fn misplaced(&mut self) {
         for (number, (_, document)) in self.documents.iter().enumerate() {
             let untried = document
@@ -424,8 +427,9 @@ impl<'d, 't> Checker<'d, 't> {
         }
     }
 
-    /// Two lines without an ID that read the same are two items, as they may be meant; what was typed once was perhaps pasted twice.
-    /// A line may hold two items, where the one before it had no end.
+    /// Warns of problems of items without an ID. Two lines that read the same are two items, but may be one that was
+    /// pasted twice.
+    /// A line may hold two items if the first lacked a line end.
     fn nameless(&mut self) {
         for (number, (_, document)) in self.documents.iter().enumerate() {
             let mut first: HashMap<&str, usize> = HashMap::new();
@@ -465,7 +469,7 @@ impl<'d, 't> Checker<'d, 't> {
     }
 
     fn unknown(&mut self, node: usize, needed: &TaskId) {
-        // With very many items the nearest ID isn't worth the look at each of them.
+        // With many problems a search for the nearest ID is too slow.
         let ids = self
             .by_id
             .keys()
@@ -491,7 +495,7 @@ impl<'d, 't> Checker<'d, 't> {
         );
     }
 
-    /// Each group of items that wait for one another is reported once, with one way round.
+    /// Reports each dependency cycle once, with one path through it.
     fn cycles(&mut self) {
         for group in self.groups() {
             let members: HashSet<usize> = group.iter().copied().collect();
@@ -534,7 +538,7 @@ impl<'d, 't> Checker<'d, 't> {
         }
     }
 
-    /// The items that this one waits for and that haven't ended.
+    /// Returns the item's dependencies that haven't ended.
     fn needs(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
         let Node { item, named, .. } = &self.nodes[node];
         let after = item
@@ -546,8 +550,9 @@ impl<'d, 't> Checker<'d, 't> {
             .filter(|needed| !self.nodes[*needed].item.status.is_ended())
     }
 
-    /// Groups of items each of which waits for all others of its group (Tarjan's strongly connected components, without
-    /// recursion, since a chain of dependencies may be long), in the order of the documents.
+    /// Returns the groups of items that all wait for one another, in the order of the documents. Tarjan's strongly
+    /// connected
+    /// components, without recursion, since a chain of dependencies may be long.
     fn groups(&self) -> Vec<Vec<usize>> {
         const UNSEEN: usize = usize::MAX;
         let count = self.nodes.len();
@@ -559,7 +564,7 @@ impl<'d, 't> Checker<'d, 't> {
         let mut groups = Vec::new();
         for root in 0..count {
             let Node { item, named, .. } = &self.nodes[root];
-            // What waits for nothing is in no circle; most items are so.
+            // Items without dependencies are in no cycle, and most have none.
             if order[root] != UNSEEN
                 || (item.after.is_empty() && named.is_empty())
                 || item.status.is_ended()
@@ -604,7 +609,7 @@ impl<'d, 't> Checker<'d, 't> {
         groups
     }
 
-    /// A shortest way from `start` back to itself.
+    /// Returns a shortest path from `start` back to itself.
     fn way_round(&self, members: &HashSet<usize>, start: usize) -> Vec<usize> {
         let mut from: HashMap<usize, usize> = HashMap::new();
         let mut queue = std::collections::VecDeque::from([start]);
@@ -631,7 +636,7 @@ impl<'d, 't> Checker<'d, 't> {
         vec![start]
     }
 
-    /// Reports what is wrong in the document of `at`, and quarantines the items that it keeps from being worked.
+    /// Reports the problem in the document of `at`, and quarantines the items that it holds up.
     fn error(&mut self, nodes: &[usize], at: usize, problem: Problem) {
         for node in nodes
             .iter()
@@ -664,7 +669,7 @@ impl<'d, 't> Checker<'d, 't> {
         ));
     }
 
-    /// Where the item names the other one in its keys.
+    /// Returns where the item's keys name the other one.
     fn span_of(&self, node: usize, name: &str) -> std::ops::Range<usize> {
         let Node { document, item, .. } = self.nodes[node];
         let text = self.documents[document].1.text();

@@ -1,6 +1,6 @@
 //! The whole state machine: `(task, lease, event, now) → change or refusal`.
 //!
-//! Pure, and the only place that knows which arrows exist; `specs/states.md` is its table, row for row.
+//! Pure, and the only place that knows the transitions; `specs/states.md` has the same table, row for row.
 
 use chrono::SubsecRound;
 
@@ -10,26 +10,26 @@ use super::state::{Approval, Aside, Holding, Phase, Question, State, Submission,
 use super::steps::boxes;
 use super::task::{Mode, OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 
-/// So many digits of the commit of a merge stand in the queue; the log has all.
+/// Digits of a merge commit in the queue; the log has all.
 const SHORT: usize = 7;
 
-/// What an event does to the item's state and to its lease.
+/// The effect of an event on the item's state and its lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
     pub state: State,
     pub lease: LeaseChange,
 }
 
-/// What a change does to the lease of its task.
+/// The effect of an event on the task's lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseChange {
     Keep,
-    /// The lease as it is from now on, new or changed.
+    /// A new or changed lease.
     Put(Box<Lease>),
     Drop,
 }
 
-/// A rule's "no".
+/// A rule that forbids an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("`{task}` is {status}, so it can't be {}", event.as_str())]
@@ -85,7 +85,7 @@ pub enum Refusal {
     WaitsForChild { task: TaskId },
 }
 
-/// What `event` changes, or the rule that forbids it. `lease` is the task's lease as it stands on disk, if any.
+/// Returns the transition of `event`, or the rule that forbids it. `lease` is the task's lease on disk, if any.
 pub fn decide(
     task: &Task,
     lease: Option<&Lease>,
@@ -159,7 +159,7 @@ pub fn decide(
                     author: Some(lease.agent.clone()),
                     ..work
                 };
-                // From here on it is reviews that come back.
+                // From here on, `returns` counts reviews.
                 State {
                     phase: Phase::InReview {
                         work,
@@ -260,7 +260,7 @@ pub fn decide(
             reason.as_deref().unwrap_or("given back"),
         ),
         (Event::Ask { question, .. }, phase, _) => {
-            // A reviewer's question uses nothing up: the attempt is its author's.
+            // A reviewer's question uses no attempt: the attempt is the author's.
             let (work, attempt) = match phase {
                 Phase::Reviewing { work, .. } => (Some(work.clone()), state.attempt),
                 _ => (None, state.attempt.saturating_sub(1)),
@@ -290,7 +290,7 @@ pub fn decide(
             },
             ..,
         ) if task.status().is_held() => match (lease, token) {
-            // Between the look and the lock somebody else may have taken the task, or its holder renewed.
+            // Before the lock was taken, another agent may have claimed the task, or its holder renewed the lease.
             (Some(lease), Some(token)) if lease.token != *token => {
                 return Err(stale(task, *token, lease));
             }
@@ -353,7 +353,7 @@ pub fn decide(
                 },
                 _ => Phase::default(),
             };
-            // What failed last is still to be told.
+            // The last failure is still worth showing.
             let reason = reason
                 .as_deref()
                 .map(one_line)
@@ -366,7 +366,7 @@ pub fn decide(
         }
         (Event::Revive { reason }, Phase::Dead, _)
         | (Event::Reopen { reason }, Phase::Completed { .. } | Phase::Cancelled { .. }, _) => {
-            // It counts as if nobody had worked on it; that there is a past stays to be told.
+            // Counters start over, but the reason shows that there is a past.
             let reason = Some(
                 reason
                     .as_deref()
@@ -407,8 +407,9 @@ fn decide_claim(
     claim: &Claim,
     now: Timestamp,
 ) -> Result<Transition, Refusal> {
-    // A document that was saved from a stale buffer may say pending while somebody holds the task: the lease wins,
-    // also a run-out one, until `tavern-reap` has looked after its holder.
+    // A document saved from a stale buffer may say pending while the task is held. The lease wins, even an expired
+    // one,
+    // until `tavern-reap` has checked its holder.
     if let Some(lease) = lease {
         return Err(held_by(task, lease));
     }
@@ -422,7 +423,7 @@ fn decide_claim(
             holder: holder.clone(),
             aside: Aside::default(),
         },
-        // While it is held, `attempt` counts this one too.
+        // While the task is held, `attempt` includes this one.
         attempt: state.attempt + 1,
         mode,
         reason: None,
@@ -441,9 +442,9 @@ fn decide_claim(
         })
     };
     let taken = match (claim.purpose, &state.phase) {
-        // Whether all children have ended is known of a parked item only.
+        // Only a parked item's children are known to have ended.
         (Purpose::Work, Phase::Pending { .. }) => work_on(unless_parked(state.mode)),
-        // The answer is there, or the children have ended, which only who sees all items can know.
+        // There is an answer, or the children have ended. The caller, which sees all items, has checked the children.
         (Purpose::Work, Phase::Waiting { work: None, .. })
             if task.answered().is_some() || state.is_parked() =>
         {
@@ -498,7 +499,7 @@ fn decide_claim(
     })
 }
 
-/// No agent judges its own work, or the same work twice.
+/// Refuses agents that would review their own work, or the same work twice.
 fn may_review(task: &Task, agent: &str) -> Result<(), Refusal> {
     let agent = agent.to_owned();
     if task.author() == Some(&agent) {
@@ -516,7 +517,7 @@ fn may_review(task: &Task, agent: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The work that `review` is of: an agent reviews under its lease, a person while nobody else does.
+/// Returns the work under `review`: an agent reviews under its lease, a person while no agent does.
 fn reviewed<'t>(
     task: &'t Task,
     lease: Option<&Lease>,
@@ -541,7 +542,7 @@ fn decide_approval(
     now: Timestamp,
 ) -> Result<State, Refusal> {
     let work = match (review.token, lease, &task.state.phase) {
-        // Somebody wrote that into its queue: by a person's word the log has it, too.
+        // The queue was edited to say approved; the person's approval puts it in the log, too.
         (None, None, Phase::Approved { work }) => work,
         _ => reviewed(task, lease, event, review)?,
     };
@@ -572,7 +573,7 @@ fn decide_approval(
         reason: None,
         ..task.state.clone()
     };
-    // This one may be the last that was missing.
+    // This may be the last missing approval.
     let is_last = open.iter().all(|open| open == role) && open.len() <= 1;
     Ok(if is_last {
         approved(task, state, work, now)
@@ -587,7 +588,7 @@ fn decide_approval(
     })
 }
 
-/// Nobody's approval is missing any more: the work is merged next, and ends here where there is nothing to merge.
+/// Moves fully approved work on: to its merge, or to completed if there is nothing to merge.
 fn approved(task: &Task, state: State, work: Submission, now: Timestamp) -> State {
     if task.worktree || work.commit.is_some() {
         State {
@@ -614,7 +615,7 @@ fn completed(state: &State, commit: Option<String>, now: Timestamp) -> State {
     }
 }
 
-/// Back to where it can be taken again, or out of the queue when the bound is reached.
+/// Returns the task to where it can be claimed again, or takes it out of the queue at the limit.
 fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) -> State {
     let state = &task.state;
     if let Some(status) = lease.and_then(|lease| lease.back_to) {
@@ -634,7 +635,7 @@ fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) ->
         },
     );
     if let Phase::Reviewing { work, .. } = &state.phase {
-        // A review that failed says nothing of the work: it is tried again, and in the end a person is asked.
+        // A failed review is no verdict on the work: it is retried, and at the limit a person is asked.
         let (returns, work) = (state.returns + 1, work.clone());
         let phase = if returns >= retry.most {
             Phase::Waiting {
@@ -680,7 +681,7 @@ fn come_back(task: &Task, lease: Option<&Lease>, retry: &Retry, reason: &str) ->
     }
 }
 
-/// As it was before a person sat down with its agent.
+/// Restores the state from before a chat.
 fn after_chat(state: &State, status: Status) -> State {
     let Phase::InProgress {
         aside: Aside {
@@ -708,8 +709,8 @@ fn after_chat(state: &State, status: Status) -> State {
     }
 }
 
-/// The lease under which `token` may act. An expired lease that nobody else took still counts: work that is finished
-/// late is not thrown away (openagents #7921).
+/// Returns the lease under which `token` may act. An expired lease still counts unless it was replaced: late work
+/// is not thrown away (openagents #7921).
 fn held<'l>(
     task: &Task,
     lease: Option<&'l Lease>,
@@ -752,7 +753,7 @@ fn held_by(task: &Task, lease: &Lease) -> Refusal {
     }
 }
 
-/// A change that ends any lease.
+/// Returns a transition that drops the lease.
 fn ended(state: State) -> Transition {
     Transition {
         state,
@@ -760,8 +761,9 @@ fn ended(state: State) -> Transition {
     }
 }
 
-/// The mode of an item that nobody holds from now on, and that waits for no children: what waits in mode unify is woken
-/// by their end.
+/// Returns the mode of an item that is released and waits for no children. Items waiting in mode unify are woken when
+/// their
+/// children end.
 fn unless_parked(mode: Mode) -> Mode {
     if mode == Mode::Unify {
         Mode::Execute
@@ -770,15 +772,15 @@ fn unless_parked(mode: Mode) -> Mode {
     }
 }
 
-/// As precisely as a queue tells it.
+/// Truncates to the precision of a queue.
 fn whole_seconds(time: Timestamp) -> Timestamp {
     time.trunc_subsecs(0)
 }
 
-/// Of a longer reason the beginning and the end are kept, in characters: what failed, and what is to be done about it.
+/// Characters kept of the start and the end of a longer reason: the failure, and its fix.
 const KEPT_OF_REASON: (usize, usize) = (80, 120);
 
-/// Reasons stand in a line of the queue, so they are one short line.
+/// Shortens a reason to one short line, as it stands in a line of the queue.
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (first, last) = KEPT_OF_REASON;

@@ -1,6 +1,6 @@
-//! A queue document, read: front matter, lanes and items, each as spans of the text.
+//! A parsed queue document: front matter, lanes and items, each as spans of the text.
 //!
-//! Reading never fails; what is wrong comes back beside the document. Knows nothing of files, leases or the other
+//! Reading never fails; problems are returned beside the document. Knows nothing of files, leases or the other
 //! documents of a board. `specs/queue-document.md` is the contract; `change` and `add` are in `edit.rs`.
 
 use std::borrow::Cow;
@@ -49,39 +49,39 @@ mod stated;
 mod under;
 mod waits;
 
-/// A queue document and what stands where in it.
+/// A queue document with the places of its parts.
 #[derive(Clone, Debug)]
 pub struct Document<'t> {
     pub(crate) text: &'t str,
-    /// Where the front matter ends.
+    /// End of the front matter.
     pub body: usize,
     front: Front,
     lanes: Vec<Lane>,
     pub(crate) lane_set: LaneSet,
     items: ItemList<'t>,
-    /// The last list item of the document's top level that is or holds an item.
+    /// The last top-level list item that is or holds an item.
     pub(crate) tail: Option<Tail>,
-    /// The last place up to which line ends were counted, and how many there were.
+    /// The last offset up to which line ends were counted, and their count.
     counted: Cell<(usize, usize)>,
-    /// Boxes with a mark of their owner's own: no items.
+    /// Boxes with an owner's mark, which are no items.
     pub own: Vec<Range<usize>>,
-    /// Headings that are no lanes, with the indices of the items right under each; nothing where the items are not read.
+    /// Headings that are no lanes, with the indices of the items right under each. Empty if the items are not read.
     sections: Vec<(Range<usize>, Vec<usize>)>,
-    /// The indices of the items that go by a name, if somebody has asked.
+    /// The indices of items by name; computed on demand.
     names: OnceCell<AllNames>,
-    /// Where lines begin that state something, likewise.
+    /// Starts of lines that state something; computed on demand.
     heads: OnceCell<Vec<usize>>,
-    /// It may say so of something, likewise.
+    /// Whether the text may say that an item comes before another; computed on demand.
     says_before: OnceCell<bool>,
-    /// By the index of each item what says that it is to come before it, if somebody has asked.
+    /// For each item's index, the items that state that they come before it; computed on demand.
     order: OnceCell<BTreeMap<usize, Vec<String>>>,
-    /// The same of those that go by an ID, of a document whose items are read.
+    /// The indices of items by ID, if the items are read; computed on demand.
     ids: OnceCell<BTreeMap<TaskId, Vec<usize>>>,
-    /// For IDs that no item has, in the text.
+    /// Searches in the text for IDs that no item has.
     searches: Searches,
-    /// What is remembered of the items apart from the text.
+    /// States of the items, kept apart from the text.
     states: Arc<States>,
-    /// The items that are not completed and have such states, by index, if somebody has asked.
+    /// Items that have such states and are not completed, by index; computed on demand.
     remembered: OnceCell<BTreeMap<usize, TaskId>>,
 }
 
@@ -89,12 +89,12 @@ pub struct Document<'t> {
 #[derive(Clone, Debug)]
 enum ItemList<'t> {
     Read(Vec<Item<'t>>),
-    /// Of a plain document, where no item is a part of another.
+    /// A plain document, where no item is part of another.
     Outlined {
         places: Arc<[ItemPlace]>,
-        /// Each once somebody has asked for it.
+        /// Each item, read on demand.
         read: Vec<OnceCell<Box<Item<'t>>>>,
-        /// All of them, if somebody has asked for all.
+        /// All items, read on demand.
         all: OnceCell<Vec<Item<'t>>>,
     },
 }
@@ -111,24 +111,24 @@ struct ItemPlace {
     span: Range<usize>,
     under: Option<Under>,
     headed: Headed,
-    /// Nothing where only the item itself tells, and likewise with its priority.
+    /// `None` where only the item itself tells; the same holds for its priority.
     status: Option<Status>,
     priority: Option<u8>,
     may_be_due: bool,
 }
 
-/// The heading that an item stands under: of a lane, or of none.
+/// The heading above an item: of a lane, or another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Under {
     Lane(usize),
     Other {
         number: usize,
-        /// It is meant to name a lane.
+        /// The heading is likely meant to name a lane.
         is_slip: bool,
     },
 }
 
-/// A heading that names a lane, and what is under it.
+/// A heading that names a lane, and its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
     pub kind: LaneKind,
@@ -136,32 +136,32 @@ pub struct Lane {
     pub heading: Range<usize>,
     /// From the heading's end to the next heading of its level or above; lanes under deeper headings lie within it.
     pub body: Range<usize>,
-    /// End of the paragraphs that stand under the heading before anything else, or of the heading.
+    /// End of the paragraphs right under the heading, or of the heading.
     pub(crate) lead_end: usize,
-    /// Something else has followed those paragraphs.
+    /// Whether other content has followed those paragraphs.
     has_led: bool,
     pub(crate) tail: Option<Tail>,
 }
 
-/// A list item of the document's top level behind which another can be put.
+/// A top-level list item behind which another can be put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub start: usize,
     pub end: usize,
-    /// Blank lines set it apart from the list item before it.
+    /// Whether blank lines separate it from the list item before it.
     pub is_spaced: bool,
 }
 
 /// A fence with a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellFence {
-    /// The lines between.
+    /// The lines between the fences.
     pub content: Range<usize>,
-    /// How many columns are before it.
+    /// Column of the fence.
     pub column: usize,
-    /// What names its shell; empty for `sh`.
+    /// Shebang line of its shell; empty for `sh`.
     pub shebang: &'static str,
-    /// The opening line of the item's next one, which nothing runs.
+    /// The opening line of the item's next script fence, which is not run.
     pub second: Option<Range<usize>>,
 }
 
@@ -181,47 +181,48 @@ impl ShellFence {
     }
 }
 
-/// One task-list line with all that is indented under it.
+/// A task-list line with everything indented under it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item<'t> {
-    /// From the start of its first line to the end of its last that isn't blank, line end included.
+    /// From the start of its first line to the end of its last non-blank line, line end included.
     pub span: Range<usize>,
-    /// Of its first line, from 1.
+    /// Number of its first line, from 1.
     pub line: usize,
     pub id: Option<TaskId>,
     pub status: Status,
-    /// The box is ticked.
+    /// Whether the box is ticked.
     pub checked: bool,
-    /// Index of the innermost lane that it stands in.
+    /// Index of the innermost lane around it.
     pub lane: Option<usize>,
-    /// It changes in place and never moves: it is part of another item, or doesn't begin its line.
+    /// Whether it changes in place and never moves: it is part of another item, or doesn't begin its line.
     pub nested: bool,
-    /// Index of the item that it is a part of.
+    /// Index of the item that it is part of.
     pub within: Option<usize>,
-    /// Something is wrong with it: neither to be claimed nor touched.
+    /// Whether it has an error, so that it is neither claimed nor changed.
     pub quarantined: bool,
-    /// It is a person's own: under a heading of theirs among lanes, in progress without having been claimed, struck or commented out,
-    /// or below such a line. Nobody works it, and nothing is wrong with it.
+    /// Whether it belongs to a person: under a heading of theirs among lanes, in progress without a claim, struck or
+    /// commented
+    /// out, or below such a line. Agents skip it, and it has no error.
     pub aside: bool,
-    /// Its own, else 2.
+    /// Its own priority, else 2.
     pub priority: u8,
-    /// Where headings above it begin that state keys in brackets.
+    /// Starts of headings above it that state keys in brackets.
     stating: Stating,
-    /// Its own; see also `Front::role`.
+    /// Its own role; see also `Front::role`.
     pub role: Option<Cow<'t, str>>,
     pub not_before: Option<Timestamp>,
-    /// When it is to be done.
+    /// When it is due.
     pub due: Option<Timestamp>,
     pub after: Vec<TaskId>,
-    /// What it waits for by other names than IDs.
+    /// Dependencies by other names than IDs.
     pub after_names: Vec<Cow<'t, str>>,
     pub parent: Option<TaskId>,
     /// The character between the brackets.
     pub box_char: usize,
-    /// Where ID, title and metadata stand: the first line behind the box, trimmed.
+    /// The range of ID, title and metadata: the first line behind the box, trimmed.
     pub head: Range<usize>,
     pub title: Range<usize>,
-    /// The parenthesis at the end of the first line, both parentheses included.
+    /// The metadata parenthesis at the end of the first line, parentheses included.
     pub metadata: Option<Range<usize>>,
     /// Its `yaml task` block.
     pub block: Option<Box<TaskBlock>>,
@@ -235,19 +236,19 @@ pub struct Item<'t> {
 }
 
 impl<'t> Item<'t> {
-    /// Of the ID on the first line.
+    /// Returns the span of the ID on the first line.
     pub fn id_span(&self) -> Option<Range<usize>> {
         self.id
             .as_ref()
             .map(|id| self.head.start..self.head.start + id.as_str().len())
     }
 
-    /// The opening line of its second `sh` or `bash` fence, which nothing runs.
+    /// Returns the opening line of its second `sh` or `bash` fence, which is not run.
     pub fn second_script(&self) -> Option<Range<usize>> {
         self.shell.as_ref()?.second.clone()
     }
 
-    /// How many blanks belong before a script in its `block`, where one stands otherwise or is not written `sh`.
+    /// Returns the indent that a script in its `block` needs, if one stands elsewhere or is not written `sh`.
     pub fn script_indent(&self, block: &str) -> Option<usize> {
         let is_script = |line: &str| {
             let info = line.trim_start().strip_prefix("```");
@@ -256,33 +257,33 @@ impl<'t> Item<'t> {
         Some(self.content_column).filter(|_| self.shell.is_none() && block.lines().any(is_script))
     }
 
-    /// Its title is struck out, as that of a cancelled item is.
+    /// Returns true if its title is struck out, as that of a cancelled item is.
     pub(crate) fn is_struck_out(&self, text: &str) -> bool {
         text[..self.title.start].ends_with(markup::STRIKE)
             && text[self.title.end..].starts_with(markup::STRIKE)
     }
 
-    /// Its parenthesis, which says nothing but what it waits for, or its role, is part of its title.
+    /// Makes its parenthesis part of its title. Only for one with no key but dependencies or a role.
     pub(super) fn leave_keys(&mut self) {
         self.title.end = self.metadata.take().map_or(self.title.end, |span| span.end);
         self.role = None;
     }
 
-    /// The same with its parenthesis as a part of its title.
+    /// Returns the item with its parenthesis as part of its title.
     pub(crate) fn with_keys_in_title(&self) -> Item<'t> {
         let mut item = self.clone();
         item.leave_keys();
         item
     }
 
-    /// It says more than a step of another item does, which is only words: it may be taken by itself.
+    /// Returns true if it has more than the words of a step, so that it may be claimed by itself.
     pub fn is_more_than_words(&self) -> bool {
         self.id.is_some() || self.metadata.is_some() || self.block.is_some() || self.checked
     }
 }
 
 impl<'t> Document<'t> {
-    /// How many items have which status; those that are struck or commented out count apart.
+    /// Returns the number of items per status; struck or commented-out ones are counted separately.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
         let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
         let mut left_out: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -299,7 +300,7 @@ impl<'t> Document<'t> {
             .collect()
     }
 
-    /// The same document, whose items have these states.
+    /// Returns the document with these states of its items.
     pub fn with_states(mut self, states: Arc<States>) -> Document<'t> {
         (self.states, self.remembered) = (states, OnceCell::new());
         let mut list = mem::take(&mut self.items);
@@ -310,7 +311,7 @@ impl<'t> Document<'t> {
         self
     }
 
-    /// What is remembered of its items apart from the text.
+    /// Returns the states of its items, kept apart from the text.
     pub fn states(&self) -> &States {
         &self.states
     }
@@ -323,7 +324,7 @@ impl<'t> Document<'t> {
         &self.front
     }
 
-    /// As it stands.
+    /// Returns the front matter as written.
     pub fn front_text(&self) -> &'t str {
         &self.text[..self.body]
     }
@@ -332,12 +333,12 @@ impl<'t> Document<'t> {
         &self.lanes
     }
 
-    /// The text of its heading.
+    /// Returns the text of the lane's heading.
     pub fn lane_name(&self, lane: &Lane) -> &'t str {
         markup::heading_text(self.text, lane.heading.clone())
     }
 
-    /// The text of the heading of the lane that the item is in.
+    /// Returns the heading of the item's lane.
     pub fn heading_of(&self, item: &Item<'_>) -> Option<&'t str> {
         item.lane.map(|lane| self.lane_name(&self.lanes()[lane]))
     }
@@ -346,7 +347,7 @@ impl<'t> Document<'t> {
         !self.lane_set.is_empty() || self.front.says_lanes().is_some()
     }
 
-    /// The item's exact text, from its first line through its last that isn't blank, with that one's line end.
+    /// Returns the item's exact text, from its first line through its last non-blank line, line end included.
     pub fn block(&self, item: &Item<'_>) -> &'t str {
         &self.text[item.span.clone()]
     }
@@ -355,19 +356,19 @@ impl<'t> Document<'t> {
         &self.text[item.title.clone()]
     }
 
-    /// What people call it: its ID, else its title.
+    /// Returns the item's name for people: its ID, else its title.
     pub fn called(&self, item: &Item<'_>) -> String {
         item.id
             .as_ref()
             .map_or_else(|| self.title(item).to_owned(), TaskId::to_string)
     }
 
-    /// All that the item says, with the queue's defaults. `id` is its own, or the one that it is about to get.
+    /// Returns the item as a task, with the queue's defaults. `id` is its own, or the one that it is about to get.
     pub fn task(&self, item: &Item<'_>, id: TaskId) -> Task {
         self.task_as(item, id, item.status)
     }
 
-    /// As [`Document::task`], of an item whose status is known from elsewhere.
+    /// As [`Document::task`], for an item whose status is known from elsewhere.
     pub fn task_as(&self, item: &Item<'_>, id: TaskId, status: Status) -> Task {
         let mut keys = self.fields(item);
         if let Some(own) = item.id.as_ref().and_then(|id| self.states.get(id)) {
@@ -386,7 +387,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// What the item's known keys say, whatever they mean in its status.
+    /// Returns the item's known keys, whether they have a meaning in its status or not.
     pub fn fields(&self, item: &Item<'_>) -> Fields<'t> {
         let known = |entry: KeyEntry<'t>| match entry.meaning {
             Meaning::Known(key, field) => Some((key, field)),
@@ -395,19 +396,19 @@ impl<'t> Document<'t> {
         Fields(self.entries(item).into_iter().filter_map(known).collect())
     }
 
-    /// As [`Document::task`], of an item that may have no ID yet: then it goes by a name of nobody's.
+    /// As [`Document::task`], for an item that may have no ID yet: it then gets a placeholder ID.
     pub fn task_of(&self, item: &Item<'_>) -> Task {
         self.task(item, item.id.clone().unwrap_or_else(TaskId::nobody))
     }
 
-    /// The item that this one is a child of: the one that it names, else the one that it is a part of.
+    /// Returns the item's parent: the one that it names, else the one that it is part of.
     pub fn parent_of<'a>(&'a self, item: &'a Item<'_>) -> Option<&'a TaskId> {
         item.parent
             .as_ref()
             .or_else(|| self.item(item.within?).id.as_ref())
     }
 
-    /// The item's keys as they stand, the title line's before the task block's; of a key that is there twice the first
+    /// Returns the item's keys as written, the title line's before the task block's. Of a repeated key the first
     /// counts.
     pub fn entries(&self, item: &Item<'_>) -> Vec<KeyEntry<'t>> {
         let (mut seen, mut entries) = (0, Vec::new());
@@ -422,14 +423,15 @@ impl<'t> Document<'t> {
             metadata::read_parenthesis(self.text, span.clone(), &mut once);
         }
         if let Some(block) = &item.block {
-            // A block that can't be read was reported when the document was.
+            // An unreadable block was reported when the document was read.
             let _ = metadata::read_block(self.text, block, &mut once);
         }
         entries
     }
 
-    /// What the item's first `sh` or `bash` fence says, with `\n` line ends: the script that the shell runner runs. That of a
-    /// `bash` fence says so in its first line.
+    /// Returns the content of the item's first `sh` or `bash` fence, with `\n` line ends: the script for the shell
+    /// runner.
+    /// That of a `bash` fence begins with a shebang line.
     pub fn shell(&self, item: &Item<'_>) -> Option<String> {
         let ShellFence {
             content,
@@ -448,7 +450,8 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// The indented text under the title without the `yaml task` block, dedented, with `\n` line ends and without blank
+    /// Returns the indented text under the title, dedented, without the `yaml task` block. It has `\n` line ends and
+    /// no blank
     /// lines around it.
     pub fn description(&self, item: &Item<'_>) -> String {
         let texts: Vec<String> = self
@@ -461,7 +464,7 @@ impl<'t> Document<'t> {
         markup::without_margin(&texts.join("\n\n"))
     }
 
-    /// Where it stands: above the `yaml task` block, and below it.
+    /// Returns the ranges of the description: above the `yaml task` block, and below it.
     pub(crate) fn description_parts(&self, item: &Item<'_>) -> [Range<usize>; 2] {
         let first_line_end = markup::line_end(self.text, item.head.end, item.span.end);
         let hole = item
@@ -471,7 +474,7 @@ impl<'t> Document<'t> {
         [first_line_end..hole.start, hole.end..item.span.end]
     }
 
-    /// Where an item stands, as far as its status is concerned.
+    /// Returns the item's place, as far as its status depends on it.
     pub fn place(&self, item: &Item<'_>) -> LanePlace {
         let lane = item.lane.map(|index| self.lanes[index].kind);
         match lane {

@@ -1,7 +1,7 @@
-//! Changes to a queue document: where the block of an item stands. Nothing else is ever touched.
+//! Edits of a queue document that change only the block of an item.
 //!
-//! Most moves are plainly safe: between blank lines, headings and items at the margin. Where it isn't plain, the result
-//! is read again, and lines that separate are put in until every other item reads as before.
+//! Most moves are plainly safe: between blank lines, headings and items at the margin. In other cases the result
+//! is read again, and separators are added until every other item reads as before.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ use crate::task::{Status, TaskId};
 use crate::text::{Edit, apply, apply_within};
 
 impl<'t> Document<'t> {
-    /// The edits that make the item what the patch says: its box, ID and keys in place. If the document has a lane for
-    /// the new status that it isn't in yet, its block goes to the end of that lane.
+    /// Returns the edits that apply the patch to the item's box, ID and keys. If the document has a lane for
+    /// the new status, and the item is not in it, its block moves to the end of that lane.
     pub fn change(&self, item: &Item<'_>, patch: &Patch) -> Vec<Edit> {
         self.change_back(item, patch, None)
     }
 
-    /// The same of an item that goes back to where it `stood`, if there is such a place.
+    /// As [`Document::change`], but the item goes back to where it `stood`, if that place still exists.
     pub fn change_back(&self, item: &Item<'_>, patch: &Patch, stood: Option<&Stood>) -> Vec<Edit> {
         let Some(status) = patch.status else {
             let is_there = |key: &Key| self.fields(item).get(*key).is_some();
@@ -38,8 +38,9 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// What makes the item's text show `state`: a box that is ticked or not, and its lane; an answer that was read goes. An open item
-    /// stands where people put it, unless its queue is `live`.
+    /// Returns the patch that makes the item's text show `state`: its box and its lane, without an answer that was
+    /// read.
+    /// An open item stays in its place, unless its queue is `live`.
     pub fn showing(&self, item: &Item<'_>, state: &State) -> Patch {
         let (said, status) = (self.text_status(item), self.shown(state.status()));
         let is_shown = match status {
@@ -63,7 +64,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The status by which a text shows this one: open items are pending there, unless the queue is `live`.
+    /// Returns the status that the text shows: open items are pending there, unless the queue is `live`.
     pub fn shown(&self, status: Status) -> Status {
         match status {
             Status::Dead if !self.lane_set.has(LaneKind::Dead) => Status::Pending,
@@ -73,7 +74,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The item's own edits for the place where it is to stand with that status, as it once `stood`, and what moves it there.
+    /// Returns the item's own edits for its place under that status, and the edits that move it there.
     fn placed(
         &self,
         item: &Item<'_>,
@@ -87,7 +88,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Where the item goes to have that status, if it doesn't stay.
+    /// Returns where the item goes for that status; `None` if it stays.
     fn goal(&self, item: &Item<'_>, status: Status, stood: Option<&Stood>) -> Option<Destination> {
         let (here, kind) = (self.place(item), self.lane_kind_of(status));
         if matches!(here, LanePlace::Nested(_)) || here == LanePlace::Lane(kind) {
@@ -105,7 +106,7 @@ impl<'t> Document<'t> {
         Some(goal).filter(|goal| goal.place != here)
     }
 
-    /// Where an item stood, in a lane of that kind; `None` if there is no such place any more.
+    /// Returns the place where an item stood in a lane of that kind; `None` if it no longer exists.
     fn goal_by(&self, stood: &Stood, kind: LaneKind) -> Option<Destination> {
         let berth = self.berth(stood, kind)?;
         let place = berth.lane.map_or(LanePlace::Loose, |lane| {
@@ -122,7 +123,8 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// The edits that put a rendered item at the end of the lane for `status`, its box and `status:` key made to say so.
+    /// Returns the edits that add a rendered item at the end of the lane for `status`, with its box and `status:` key
+    /// adapted.
     /// Without such a lane it goes behind the last item, or to the end of the document.
     pub fn add(&self, status: Status, block: &str) -> Vec<Edit> {
         let lane = self
@@ -135,8 +137,8 @@ impl<'t> Document<'t> {
             .or_else(|| self.lane_of(LaneKind::Draft));
         let place = lane.map_or(LanePlace::Loose, |lane| LanePlace::Lane(lane.kind));
         let block = said(block, status, place, self.lane_set);
-        // As Obsidian's Kanban writes it: what it finds indented by less it moves further in, out of its card.
-        // An odd fence may end elsewhere, further in.
+        // Obsidian's Kanban indents by four; text indented by less would leave its card.
+        // An odd fence may then end elsewhere.
         let task = |block: &str| {
             let (document, _) = parse(block);
             document.items().first().map(|item| document.task_of(item))
@@ -157,7 +159,7 @@ impl<'t> Document<'t> {
             .replace('\n', markup::newline(self.text));
 
         let spot = lane.map_or_else(|| self.spot_at_end(), |lane| self.spot_in(lane));
-        // Whatever swallows the rest of the document can't swallow its beginning.
+        // An unclosed block that swallows the rest of the document can't swallow its beginning.
         let top = Spot {
             at: self.body,
             blank_before: self.body > 3,
@@ -181,8 +183,9 @@ impl<'t> Document<'t> {
         )
     }
 
-    /// The edits that put a block in where it stood, so that it says the status there; as [`Document::add`] where nothing of that
-    /// place is left.
+    /// Returns the edits that put a block back where it stood, with the status of that place. Falls back to
+    /// [`Document::add`]
+    /// if nothing of that place is left.
     pub(crate) fn put_in(&self, status: Status, block: &str, stood: Option<&Stood>) -> Vec<Edit> {
         let goal = stood.and_then(|stood| self.goal_by(stood, self.lane_kind_of(status)));
         let there = goal.and_then(|goal| {
@@ -193,7 +196,7 @@ impl<'t> Document<'t> {
                     said(block, status, goal.place, self.lane_set)
                 }
             };
-            // In the list in which it stood, or at the margin.
+            // In its former list, or at the margin.
             let shapes = [shown(block), shown(&alone(block))];
             let at_spot = |(spot, shape): (_, &String)| {
                 Fill::ALL.map(|fill| self.insertion(spot, shape, fill))
@@ -211,9 +214,9 @@ impl<'t> Document<'t> {
         there.map_or_else(|| self.add(status, block), |(edits, _)| edits)
     }
 
-    /// The edits that take the item out.
+    /// Returns the edits that remove the item.
     pub(crate) fn taken_out(&self, item: &Item<'_>) -> Vec<Edit> {
-        // With the comments that kept it apart.
+        // The comments that separated it are removed, too.
         let before = self.text[self.body..item.span.start].trim_end();
         let behind = self.text[item.span.end..].trim_start();
         let [is_before, is_behind] = [before.ends_with(SEPARATOR), behind.starts_with(SEPARATOR)];
@@ -243,8 +246,9 @@ impl<'t> Document<'t> {
         }]
     }
 
-    /// The edits that give the item another text, and make it say the status where one is given: its block goes to the end
-    /// of that status's lane, as in [`Document::change`], or to where it `stood`. What says so there already stays as it was typed.
+    /// Returns the edits that replace the item's text and, if given, set its status. Its block moves to the end
+    /// of that status's lane, as in [`Document::change`], or to where it `stood`. Text that shows the status already
+    /// stays as typed.
     pub(crate) fn rewritten(
         &self,
         item: &Item<'_>,
@@ -273,7 +277,8 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// The lane in which an item of this status belongs here: what died goes back where it would be pending, unless it has a lane.
+    /// Returns the lane kind for items of this status. Without a dead letter lane, dead items belong where pending
+    /// ones do.
     pub fn lane_kind_of(&self, status: Status) -> LaneKind {
         let kind = LaneKind::of(status);
         if kind == LaneKind::Dead && !self.lane_set.has(kind) {
@@ -292,7 +297,7 @@ impl<'t> Document<'t> {
         match self.place(item) {
             LanePlace::Nested(_) => None,
             LanePlace::Lane(here) if here == kind => None,
-            // Before the first heading is as good as Pending.
+            // Before the first heading counts as Pending.
             LanePlace::Loose if kind == LaneKind::Pending => None,
             _ => self.lane_of(kind),
         }
@@ -309,7 +314,7 @@ impl<'t> Document<'t> {
         let spot = &goal.spots[0];
         let is_plain =
             item.column == 0 && self.is_plain_gap(item) && self.is_plain_spot(spot, &block);
-        // From the least that is put in to the most.
+        // From the smallest separator to the largest.
         let fills = || Fill::ALL.into_iter().flat_map(Fill::pairs);
         let at_spot = |spot| {
             let shapes = self.shapes(item, spot, &block);
@@ -343,7 +348,7 @@ impl<'t> Document<'t> {
         plain.map_or_else(meant, |(edits, _)| edits)
     }
 
-    /// The block as it can stand at the spot, the least changed first.
+    /// Returns the forms of the block that fit the spot, the least changed first.
     fn shapes(&self, item: &Item<'_>, spot: &Spot, block: &str) -> Vec<String> {
         let stays = item.column == 0
             || spot
@@ -365,8 +370,8 @@ impl<'t> Document<'t> {
         shapes
     }
 
-    /// The first of the edits, each with the place of what it inserts, after which all reads as it should; else the last. What moves is told
-    /// with how it is to read, alone.
+    /// Returns the first of the edits after which everything reads as it should; else the last.
+    /// Each comes with the place of its insertion, and the moved item with the way it must read.
     fn first_that_reads(
         &self,
         moved: Option<(&Item<'_>, &Document<'_>)>,
@@ -383,7 +388,9 @@ impl<'t> Document<'t> {
         edits
     }
 
-    /// Between the items of the berth, with blank lines where there were some; else at the end of what stands under its headings.
+    /// Returns the spot between the position's neighbors, with blank lines where there were some; else the end of the
+    /// text
+    /// under its headings.
     fn spot_at(&self, berth: &Berth, stood: &Stood) -> Option<Spot> {
         let is_spaced = stood.is_spaced;
         let is_own = |item: &&Item<'_>| {
@@ -413,7 +420,7 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// Behind the last item of the lane, or where its first one goes.
+    /// Returns the spot behind the lane's last item, or for its first one.
     fn spot_in(&self, lane: &Lane) -> Spot {
         lane.tail.map_or_else(
             || self.spot_under(lane.lead_end),
@@ -425,7 +432,7 @@ impl<'t> Document<'t> {
         match self.tail {
             Some(tail) => self.spot_behind(tail),
             None => {
-                // What is put away at the end stays there.
+                // An archive at the end stays last.
                 let archive = self.lane_of(LaneKind::Archive);
                 let end = archive.map_or(self.text.len(), |archive| archive.heading.start);
                 self.spot_under(self.end_of(self.body..end))
@@ -433,7 +440,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Below the last line that says something, or the start.
+    /// Returns the end of the last non-blank line, or the start.
     fn end_of(&self, span: Range<usize>) -> usize {
         let is_empty = self.text[span.clone()].trim().is_empty();
         if is_empty {
@@ -457,7 +464,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Below the line that ends at `at`, with a blank line in between.
+    /// Returns the spot below the line that ends at `at`, with a blank line in between.
     fn spot_under(&self, at: usize) -> Spot {
         let text = self.text;
         let has_blank = markup::is_blank_line(text, at);
@@ -476,8 +483,9 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The edit that puts the block at the spot, and where in the new text the block then is, but for what other edits
-    /// before it shift.
+    /// Returns the edit that inserts the block at the spot, and the block's range in the new text, not counting
+    /// shifts by other
+    /// edits before it.
     fn insertion(&self, spot: &Spot, block: &str, fill: Fill) -> (Edit, Range<usize>) {
         let newline = markup::newline(self.text);
         let at_end = spot.at == self.text.len();
@@ -510,7 +518,7 @@ impl<'t> Document<'t> {
         (Edit::insert(spot.at, text), start..end)
     }
 
-    /// The edit that takes the block away. Where two blank lines would meet, one goes too, so that they don't pile up.
+    /// Returns the edit that removes the block. Where two blank lines would meet, one is removed, too.
     fn removal(&self, span: &Range<usize>, fill: Fill) -> Edit {
         let text = self.text;
         let newline = markup::newline(text);
@@ -527,7 +535,7 @@ impl<'t> Document<'t> {
             }
             Fill::Blank => Edit::replace(span.clone(), newline),
             Fill::Comment => {
-                // As far in as the block was, so that what is around them both goes on around it.
+                // Indented like the block, so that text around both continues around it.
                 let block = &text[span.clone()];
                 let indent = &block[..block.len() - block.trim_start_matches([' ', '\t']).len()];
                 Edit::replace(
@@ -538,7 +546,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Where the line before `at` begins, if it is blank.
+    /// Returns the start of the line before `at`, if it is blank.
     fn blank_line_before(&self, at: usize) -> Option<usize> {
         let before = self.text[self.body..at].strip_suffix('\n')?;
         let before = before.strip_suffix('\r').unwrap_or(before);
@@ -546,7 +554,7 @@ impl<'t> Document<'t> {
         (start > self.body && markup::is_blank_line(self.text, start)).then_some(start)
     }
 
-    /// Nothing around the block can come to mean anything else without it.
+    /// Returns true if the text around the block can't change its meaning when the block is gone.
     fn is_plain_gap(&self, item: &Item<'_>) -> bool {
         let (start, end) = (item.span.start, item.span.end);
         let text = self.text;
@@ -560,7 +568,8 @@ impl<'t> Document<'t> {
             && (end == text.len() || markup::is_blank_line(text, end) || self.is_start(end))
     }
 
-    /// A rule stands before `at`: on a board of Obsidian's Kanban the heading right behind one is the archive.
+    /// Returns true if a rule stands before `at`. On an Obsidian Kanban board the heading right behind one is the
+    /// archive.
     fn is_ruled_off(&self, at: usize) -> bool {
         let line = || {
             self.text[self.body..at]
@@ -572,7 +581,7 @@ impl<'t> Document<'t> {
         self.front().is_kanban && line().chars().all(|c| "*-_ \t".contains(c))
     }
 
-    /// The block at the spot can't be read but as an item, and nothing behind it but as before.
+    /// Returns true if the block at the spot can only read as an item, and the text behind it only as before.
     fn is_plain_spot(&self, spot: &Spot, block: &str) -> bool {
         let is_dash = |text: &str| text.starts_with(['-', '*', '+']);
         let before = match spot.tail {
@@ -591,7 +600,8 @@ impl<'t> Document<'t> {
             .starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// An item at the margin or a lane's heading begins at `at`. An underlined heading could be taken into a paragraph.
+    /// Returns true if an item at the margin or a lane's heading begins at `at`. An underlined heading is not enough,
+    /// as it could join a paragraph.
     fn is_start(&self, at: usize) -> bool {
         let is_dash = self.text[at..].starts_with(['-', '*', '+']);
         let is_heading = || {
@@ -606,7 +616,7 @@ impl<'t> Document<'t> {
         markup::columns(&line[..line.len() - line.trim_start_matches([' ', '\t']).len()])
     }
 
-    /// The block with the bullet of the list item before it.
+    /// Returns the block with the bullet of the list item before it.
     fn with_bullet_of(&self, tail: Option<Tail>, block: &str) -> String {
         let Some(tail) = tail else {
             return block.to_owned();
@@ -624,7 +634,7 @@ impl<'t> Document<'t> {
                 else {
                     return block.to_owned();
                 };
-                // Further in, a tab would reach another column.
+                // With more indent, a tab would reach another column.
                 if number >= 999_999_998 || rest.contains('\t') {
                     return block.to_owned();
                 }
@@ -644,7 +654,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Whether after the edits every other item reads as before, and the one at `inserted` as it should.
+    /// Returns true if after the edits every other item reads as before, and the one at `inserted` as it should.
     fn reads_as_before(
         &self,
         moved: Option<(&Item<'_>, &Document<'_>)>,
@@ -697,8 +707,8 @@ impl<'t> Document<'t> {
         self.applied(edits, &is_moved, &is_new, &holds).is_some()
     }
 
-    /// The text after the edits, read again: if every item but those that went or came reads as before, the front matter
-    /// too, and what else is to hold does.
+    /// Returns the text after the edits if it reads right: every item that neither went nor came and the front matter
+    /// read as before, and `holds` is true.
     pub(crate) fn applied(
         &self,
         edits: &[Edit],
@@ -709,7 +719,7 @@ impl<'t> Document<'t> {
         let text = apply(self.text, edits);
         let is_same = {
             let (new, _) = parse(&text);
-            // What is remembered of items is in no text.
+            // Remembered states are in no text.
             let alone = (!self.states().has_no_open()).then(|| parse(self.text).0);
             let old = alone.as_ref().unwrap_or(self);
             let stay = old
@@ -727,7 +737,7 @@ impl<'t> Document<'t> {
         is_same.then_some(text)
     }
 
-    /// What must stay the same about an item that nobody touches.
+    /// Returns the properties of an untouched item that must stay the same.
     pub(crate) fn told(&self, item: &Item<'_>) -> (&'t str, Status, Option<TaskId>, bool, bool) {
         (
             self.block(item).trim_end(),
@@ -743,14 +753,14 @@ fn within(span: &Range<usize>, item: &Item<'_>) -> bool {
     span.start <= item.span.start && item.span.start < span.end
 }
 
-/// Where an item goes.
+/// The place where an item goes.
 struct Destination {
     place: LanePlace,
-    /// The next one is for where all would read otherwise at the one before.
+    /// Spots in order: the next is tried if the text would read otherwise at the one before.
     spots: Vec<Spot>,
 }
 
-/// Where a block goes.
+/// The place where a block goes.
 #[derive(Clone, Debug)]
 struct Spot {
     at: usize,
@@ -760,19 +770,19 @@ struct Spot {
     tail: Option<Tail>,
 }
 
-/// What is put around a block, and in its old place, so that nothing runs together.
+/// Separator around a block, and in its old place, so that blocks don't run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fill {
     Nothing,
     Blank,
-    /// A comment, as CommonMark suggests to end a list with.
+    /// An HTML comment, which CommonMark suggests to end a list.
     Comment,
 }
 
 impl Fill {
     const ALL: [Fill; 3] = [Fill::Nothing, Fill::Blank, Fill::Comment];
 
-    /// This one in the old place and around the new one, then with less in either.
+    /// Returns this one in both places, then with a smaller one in either.
     fn pairs(self) -> impl Iterator<Item = (Fill, Fill)> {
         let less = Fill::ALL
             .into_iter()
@@ -784,7 +794,7 @@ impl Fill {
 
 const SEPARATOR: &str = "<!-- -->";
 
-/// The block as it stands at the margin, whatever list it was in.
+/// Returns the block moved to the margin, out of any list.
 fn alone(block: &str) -> String {
     let indent = &block[..block.len() - block.trim_start_matches([' ', '\t']).len()];
     let columns = markup::columns(indent);
@@ -792,7 +802,7 @@ fn alone(block: &str) -> String {
     lines.map(|line| markup::dedent(line, columns)).collect()
 }
 
-/// The block with its bullet in the first column.
+/// Returns the block with its bullet in the first column.
 fn at_margin(block: &str, item: &Item<'_>) -> String {
     if item.column == 0 {
         return block.to_owned();
@@ -806,7 +816,7 @@ fn at_margin(block: &str, item: &Item<'_>) -> String {
     if is_even || !bullet[..open].contains('\t') {
         result.push_str(bullet);
     } else {
-        // Behind a moved bullet a tab would reach another column.
+        // Behind a moved bullet, a tab would reach another column.
         let mark = bullet[..open].trim_end();
         let width = item.content_column - item.column;
         result.push_str(&format!("{mark:<width$}{}", &bullet[open..]));
@@ -817,8 +827,8 @@ fn at_margin(block: &str, item: &Item<'_>) -> String {
     result
 }
 
-/// The same where that reads otherwise: leading tabs as spaces, and lines that only go on with a paragraph pushed so far
-/// in that they can't begin anything.
+/// The same where that reads otherwise: leading tabs become spaces, and lines that continue a paragraph are indented
+/// so far that they can't begin anything.
 fn forced_to_margin(block: &str, item: &Item<'_>) -> String {
     let content = item.content_column - item.column;
     let first_end = markup::line_end(block, 0, block.len());
@@ -839,7 +849,7 @@ fn forced_to_margin(block: &str, item: &Item<'_>) -> String {
     result
 }
 
-/// The first line from `at` that isn't blank begins in the first column; the end of the text does.
+/// Returns true if the first non-blank line from `at` begins in the first column. The end of the text counts, too.
 fn is_at_margin(text: &str, at: usize) -> bool {
     let rest = &text[at..];
     let filled = rest.trim_start_matches(['\n', '\r', ' ', '\t', '\u{b}', '\u{c}']);

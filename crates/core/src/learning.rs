@@ -1,4 +1,4 @@
-//! What somebody has found out and others should know: front matter, and words below it. Knows no file and no prompt.
+//! A learning: front matter, and text below it. Knows no file and no prompt.
 
 use std::ops::Range;
 
@@ -16,69 +16,70 @@ use super::touches;
 use crate::yaml;
 
 words! {
-    /// What kind of thing was found out.
+    /// The kind of a learning.
     LearningKind {
-        /// How something has to be done.
+        /// How to do something.
         Learning "learning",
-        /// What was settled, and why.
+        /// A decision and its reason.
         Decision "decision",
-        /// What is so.
+        /// A fact.
         Fact "fact",
-        /// What people here like better.
+        /// A preference of people here.
         Preference "preference",
-        /// What an error came from, and what mends it.
+        /// The cause of an error, and its fix.
         ErrorResolution "error_resolution",
     }
 }
 
-/// How long a learning is told, unless somebody says otherwise.
+/// Default time for which a learning is used.
 pub const LIFETIME: Period = Period::minutes(30 * 24 * 60);
 
-/// Bytes of a learning's name.
+/// Maximum length of a learning's name in bytes.
 const MOST_NAME: usize = 64;
 
-/// As the file has it.
+/// A learning, as in its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Learning {
     pub kind: LearningKind,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Paths and globs that it is about, as in `touches`.
+    /// Paths and globs that it concerns, as in `touches`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
-    /// Who says so.
+    /// The author.
     pub by: String,
-    /// The item in whose work it was found out, and the parent of that.
+    /// The item in whose work it was found, and that item's parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
-    /// The run that it comes from; `None`: a person says so.
+    /// The run that it comes from; `None`: a person wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What the run had committed by then.
+    /// The run's last commit by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub created: Timestamp,
-    /// `None`: never.
+    /// `None`: it never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// The learning that took its place.
+    /// The learning that replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
-    /// The words.
+    /// The text.
     #[serde(skip)]
     pub text: String,
 }
 
 impl Learning {
-    /// Neither expired nor superseded.
+    /// Returns true if it is neither expired nor superseded.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.superseded_by.is_none() && self.expires.is_none_or(|expires| now < expires)
     }
 
-    /// Whoever works on `task` should know it: a tag or a path is shared, or it was found out by the item itself, its parent, a
+    /// Returns true if it is relevant for `task`. It shares a tag or a path, or comes from the item itself, its
+    /// parent, a
     /// child, or another child of that parent.
     pub fn concerns(&self, task: &Task) -> bool {
         let is_near = |source: &TaskId| *source == task.id || Some(source) == task.parent.as_ref();
@@ -90,35 +91,35 @@ impl Learning {
                 .any(is_near)
     }
 
-    /// Who says so, and whether that is an agent.
+    /// Returns the author, and whether it is an agent.
     pub fn source(&self) -> String {
         let agent = if self.run.is_some() { ", an agent" } else { "" };
         format!("{}{agent}", self.by)
     }
 
-    /// The file's text.
+    /// Returns the file's text.
     pub fn render(&self) -> String {
         let front = serde_yaml::to_string(self).expect("a learning is plain data");
         format!("---\n{front}---\n\n{}\n", self.text)
     }
 }
 
-/// When what is said at `created` is no longer told; no time at all: never.
+/// Returns when a learning created at `created` expires. A lifetime of zero means never.
 pub fn expiry(created: Timestamp, lifetime: Period) -> Option<Timestamp> {
     let lifetime = Some(lifetime.duration()).filter(|lifetime| !lifetime.is_zero())?;
     created.checked_add_signed(chrono::TimeDelta::from_std(lifetime).ok()?)
 }
 
-/// A file can be called so, and a mark in a prompt.
+/// Returns true if the name is valid as a file name and as a mark in a prompt.
 pub fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !name.is_empty() && name.len() <= MOST_NAME && name.bytes().all(is_plain)
 }
 
-/// What the text of a file says.
+/// Parses the text of a file.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// Returns the problem and its place.
 pub fn parse(text: &str) -> Result<Learning, Problem> {
     const CODE: &str = "broken-learning";
     let mut start = 0;
@@ -170,7 +171,7 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
     Ok(learning)
 }
 
-/// `text` with this value of `key` in its front matter; all other lines stay.
+/// Returns `text` with this value of `key` in its front matter; all other lines stay.
 pub fn with_key(text: &str, key: &str, value: &str) -> String {
     let Some((front, _)) = front(text) else {
         return text.to_owned();
@@ -197,7 +198,7 @@ pub fn with_key(text: &str, key: &str, value: &str) -> String {
     )
 }
 
-/// Its front matter, and where the words begin.
+/// Returns the front matter's range, and where the text begins.
 fn front(text: &str) -> Option<(Range<usize>, usize)> {
     fenced(text).and_then(|(front, rest)| Some((front, rest?)))
 }

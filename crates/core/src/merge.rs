@@ -1,8 +1,9 @@
-//! Three versions of a queue document made into one: item by item, and an item field by field.
+//! Three-way merge of a queue document: item by item, and within an item field by field.
 //!
-//! What one side changed is taken; what both changed, each in its own way, stands in the result from both sides, in a
-//! form that parses, and is reported. An item is what is compared, not its place: a side that moves it and one that
-//! retitles it are both heard. Knows nothing of git, files or leases.
+//! Changes of one side are taken. Where both sides differ, the result has both, in a form that parses, and the
+//! conflict
+//! is reported. Items are compared, not their places: if one side moves an item and the other retitles it, both
+//! changes are kept. Knows nothing of git, files or leases.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,18 +47,18 @@ mod written;
 /// The byte order mark.
 const MARK: char = '\u{feff}';
 
-/// The document made of three.
+/// The merged document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedText {
     pub text: String,
     pub conflicts: Vec<Conflict>,
-    /// The documents were too odd to tell their items apart, and what contradicts stands between git's markers: the
-    /// text does not parse before a person has settled it.
+    /// True if the items could not be told apart, so that conflicts stand between git's markers. The
+    /// text does not parse until a person has resolved them.
     pub has_markers: bool,
 }
 
-/// Merges what `ours` and `theirs` made of `base`. Items that `is_held` knows of stay as they are in `ours` as far as
-/// presence and status go: whoever holds them is still at work.
+/// Merges `ours` and `theirs` with the merge base `base`. Items for which `is_held` is true keep their presence and
+/// status from `ours`: their holders are still at work.
 pub fn merge(
     base: &str,
     ours: &str,
@@ -67,7 +68,7 @@ pub fn merge(
     merge_named(base, &Named::new(), ours, theirs, is_held)
 }
 
-/// As [`merge`]. Of items of `base` that are `named` it is known which they are in `ours`.
+/// As [`merge`]. `named` maps items of `base` to their items in `ours`.
 pub fn merge_named(
     base: &str,
     named: &Named,
@@ -93,7 +94,7 @@ pub fn merge_named(
     if base == ours && is_safe() {
         return whole(theirs);
     }
-    // What says how a text is encoded is no part of its first line.
+    // The encoding mark is no part of the first line.
     let [was, mine, other] = [base, ours, theirs].map(|text| text.starts_with(MARK));
     if was || mine || other {
         let [base, ours, theirs] =
@@ -105,7 +106,7 @@ pub fn merge_named(
         }
         return merged;
     }
-    // Line ends don't count where lines are compared: who gave all lines others means them for what the other side has written, too.
+    // Line ends are ignored in comparisons. A side that changed all of them means the other side's lines, too.
     if let [Some(was), Some(mine), Some(other)] = [base, ours, theirs].map(markup::only_newline)
         && was == mine
         && mine != other
@@ -158,7 +159,7 @@ pub fn merge_named(
     }
     let (text, conflicts) = by_lines(base, ours, theirs);
     let has_markers = !conflicts.is_empty();
-    // Items that are put anew are out of their order, and still better than what does not parse.
+    // Items that are set in anew lose their order, which is better than a text that does not parse.
     if has_markers && let Some(text) = settled(prose.clone()) {
         return MergedText {
             text,
@@ -173,8 +174,9 @@ pub fn merge_named(
     }
 }
 
-/// All that is said in `ours` and in `theirs`, where nobody knows on what both rest. Its items stand as in `ours`; `None` if the two
-/// are too odd to tell their items apart.
+/// Unites `ours` and `theirs` without a known merge base, keeping everything. Items stay in the order of `ours`.
+/// `None` if the items
+/// could not be told apart.
 pub fn unite(ours: &str, theirs: &str) -> Option<String> {
     let merged = merge("", ours, theirs, &|_| true);
     (!merged.has_markers).then_some(merged.text)
@@ -189,12 +191,12 @@ struct Merging<'m, 't> {
     named: &'m Named,
     is_held: &'m dyn Fn(&TaskId) -> bool,
     conflicts: Vec<Conflict>,
-    /// The items of the document's top level as they must read in the result.
+    /// The top-level items as they must read in the result.
     expected: Vec<Expected>,
 }
 
 impl<'m, 't> Merging<'m, 't> {
-    /// Merges a stretch: the whole document, or what stands under an item's first line, `indent` columns in.
+    /// Merges a stretch: the whole document, or the text under an item's first line, `indent` columns in.
     fn region(&mut self, parts: &[Region<'m, 't>; 3], indent: Option<usize>) -> Vec<Piece> {
         let slots = self.slots(parts);
         let mut fates: Vec<Fate> = slots.iter().map(|slot| self.fate(*slot, indent)).collect();
@@ -203,7 +205,7 @@ impl<'m, 't> Merging<'m, 't> {
             let is_still = |atom: &Atom<'_>| !matches!(atom, Atom::Item(slot) if fates[*slot].stand != Stand::Still);
             atoms.iter().copied().filter(is_still).collect()
         };
-        // Those that only changed their place within a lane. Without them others may turn out to have, too.
+        // Find the items that only moved within a lane. Removing them may reveal more of them.
         loop {
             let [base, ours, theirs] = [0, 1, 2].map(|side| only_still(&all[side], &fates));
             let mut is_still = true;
@@ -241,7 +243,7 @@ impl<'m, 't> Merging<'m, 't> {
         );
         let mut atoms: Vec<Atom<'t>> = Vec::new();
         let mut marked: Vec<(usize, Bound)> = Vec::new();
-        // What the other side had loaded between marks it may have taken out there.
+        // The other side may have removed text that it had loaded between markers.
         let [loaded, mut said] = [&base, &ours].map(|atoms| marked_versions(atoms));
         said.retain(|version| !loaded.contains(version));
         let [was, mine, other] = by_contradiction([&base, &ours, &theirs]);
@@ -310,7 +312,7 @@ impl<'m, 't> Merging<'m, 't> {
         pieces(&atoms, &marked, &fates, 0, indent)
     }
 
-    /// Which items of the three are the same.
+    /// Matches the items of the three versions.
     fn slots(&self, [base, ours, theirs]: &[Region<'m, 't>; 3]) -> Vec<Trio<'m, 't>> {
         let mut pairs = [ours, theirs].map(|side| pair::pair(&base.items, &side.items));
         pair::know_named(&base.items, self.named, &ours.items, &mut pairs[0]);
@@ -333,7 +335,7 @@ impl<'m, 't> Merging<'m, 't> {
         let same = pair::pair(&mine, &others);
         let mut left: Vec<Option<One<'m, 't>>> = others.into_iter().map(Some).collect();
         for (one, place) in mine.into_iter().zip(same) {
-            // Two new items without a common ID that are only called much alike are two.
+            // Two new items without a common ID, and only with similar titles, are different items.
             let is_same = |other: &One<'m, 't>| {
                 let (id, other_id) = (&one.item.id, &other.item.id);
                 (id.is_some() && id == other_id) || one.title() == other.title()
@@ -397,7 +399,7 @@ impl<'m, 't> Merging<'m, 't> {
             [_, None, None] => return nowhere,
         };
         if let Some(base) = slot[0] {
-            // Of two that go by its ID one may go.
+            // Of two items with the same ID one may go.
             let is_double = || {
                 one.item
                     .id
@@ -414,7 +416,7 @@ impl<'m, 't> Merging<'m, 't> {
             }
             self.note(one, "removed");
         }
-        // What is new is what its place says.
+        // A new item takes the status of its place.
         let status = slot[0].map(|_| one.item.status);
         Fate {
             stand: Stand::As(side),
@@ -434,7 +436,7 @@ impl<'m, 't> Merging<'m, 't> {
         });
     }
 
-    /// An item that both sides have; `indent` as in [`Merging::region`].
+    /// Merges an item that both sides have; `indent` as in [`Merging::region`].
     fn both(
         &mut self,
         base: Option<One<'m, 't>>,
@@ -481,7 +483,7 @@ impl<'m, 't> Merging<'m, 't> {
             None if is_still => Stand::As(Side::Theirs),
             None => Stand::As(Side::Ours),
         };
-        // Blanks at the end are somebody's, too: Markdown may read a line break from them.
+        // Blanks at the end count, too: Markdown may read a line break from them.
         let was = base.map(One::block);
         let (mine_is, other_is) = (mine.block(), other.block());
         let (text, source) = if mine_is == other_is {
@@ -519,7 +521,7 @@ impl<'m, 't> Merging<'m, 't> {
                 status: Some(status),
             };
         }
-        // Words of one side in the place of the other: box and key are made to say the status there.
+        // The text of one side goes to the place of the other, so box and key must show that place's status.
         let text = said(&text, status, document.place(item), document.lane_set);
         Fate {
             stand,
@@ -528,7 +530,7 @@ impl<'m, 't> Merging<'m, 't> {
         }
     }
 
-    /// The ID by which an item goes that both sides changed.
+    /// Returns the ID of an item that both sides changed.
     fn id(
         &self,
         base: Option<One<'m, 't>>,
@@ -538,13 +540,13 @@ impl<'m, 't> Merging<'m, 't> {
         match (&mine.item.id, &other.item.id) {
             (None, theirs) => theirs.as_ref(),
             (ours, None) if base.is_some_and(|base| base.item.id == *ours) => None,
-            // Where each side has given it one it is the same one, whichever side merges.
+            // If both sides added an ID, the smaller one wins, whichever side merges.
             (Some(ours), Some(theirs)) if !self.is_held(mine) => Some(ours.min(theirs)),
             (ours, _) => ours.as_ref(),
         }
     }
 
-    /// The text of an item that both sides changed: its first line, its keys, and what stands beneath it.
+    /// Merges the text of an item that both sides changed: its first line, its keys, and the text beneath.
     fn fields(
         &mut self,
         base: Option<One<'m, 't>>,
@@ -577,7 +579,7 @@ impl<'m, 't> Merging<'m, 't> {
         text
     }
 
-    /// Every item is there, once, and reads as it was meant to.
+    /// Returns true if every item is present once and reads as intended.
     fn reads_right(&self, text: &str) -> bool {
         let (document, _) = parse(text);
         let mut found: HashMap<String, Vec<&Item<'_>>> = HashMap::new();
@@ -593,7 +595,7 @@ impl<'m, 't> Merging<'m, 't> {
     }
 }
 
-/// Of two statuses that two sides gave an item, the one that is further on its way counts.
+/// Ranks statuses: of two different ones, the one further along wins.
 fn rank(status: Status) -> u8 {
     match status {
         Status::Draft => 0,

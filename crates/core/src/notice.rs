@@ -1,4 +1,4 @@
-//! What people are told of, in words. Pure: what an item is by now is looked up by the caller.
+//! Notices for people, in words. Pure: the caller looks up the item's present state.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::monitor::{Deed, Symptom};
 use super::status::{Status, Timestamp, words};
 
 words! {
-    /// What a notice is about.
+    /// The subject of a notice.
     NoticeKind {
         /// An item waits for a person.
         NeedsYou "needs_you",
@@ -16,19 +16,19 @@ words! {
         Died "died",
         /// An item is completed.
         Finished "finished",
-        /// All that was planned of a request has ended.
+        /// All items planned for a request have ended.
         Request "request",
-        /// Half of a cap is used, or more.
+        /// Half of a cap or more is used.
         Cap "cap",
         /// A run is in trouble, or broke a rule.
         Trouble "trouble",
-        /// Nothing: somebody tries whether it arrives.
+        /// A test of delivery.
         Test "test",
     }
 }
 
 words! {
-    /// How much a notice matters.
+    /// The importance of a notice.
     NoticeSeverity {
         Info "info",
         Warning "warning",
@@ -36,10 +36,10 @@ words! {
     }
 }
 
-/// Something that a person is told.
+/// A message to people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Notice {
-    /// The event that it tells of.
+    /// Number of its event.
     pub seq: u64,
     pub time: Timestamp,
     pub kind: NoticeKind,
@@ -47,13 +47,13 @@ pub struct Notice {
     pub task: Option<TaskId>,
     pub queue: Option<String>,
     pub title: Option<String>,
-    /// What there is to say, in a line.
+    /// The message, in one line.
     pub text: String,
-    /// What to type.
+    /// The command to type.
     pub todo: Option<String>,
 }
 
-/// What an event tells people of. That of [`NoticeKind::NeedsYou`] may be over, or be none.
+/// Returns the kind of notice for an event. [`NoticeKind::NeedsYou`] may be over by now, or turn out to be none.
 pub fn kind_of(
     event: Kind,
     moved: Option<(Status, Status)>,
@@ -62,7 +62,7 @@ pub fn kind_of(
     match (found, moved) {
         (Some((Symptom::Spent, _)), _) => Some((NoticeKind::Cap, NoticeSeverity::Critical)),
         (Some((Symptom::Spending, _)), _) => Some((NoticeKind::Cap, NoticeSeverity::Warning)),
-        // Its question is told of.
+        // Its question gets a notice.
         (Some((_, Deed::Paused)), _) => None,
         (Some((_, Deed::Notified | Deed::Ended)), _) => {
             Some((NoticeKind::Trouble, NoticeSeverity::Warning))
@@ -82,7 +82,7 @@ pub fn kind_of(
     }
 }
 
-/// Who does that need not be told of it.
+/// Returns true for events caused by a person, who needs no notice.
 fn is_a_persons(event: Kind) -> bool {
     matches!(
         event,
@@ -102,24 +102,24 @@ fn is_a_persons(event: Kind) -> bool {
 }
 
 impl Notice {
-    /// In one line, with what to type.
+    /// Returns the notice in one line, with the command to type.
     pub fn line(&self) -> String {
         let todo = self.todo.iter().map(|todo| format!(": {todo}"));
         self.text.clone() + &todo.collect::<String>()
     }
 }
 
-/// So many lines of a message tell of a notice each; of more it tells how many.
+/// Maximum lines of notices in a message; the rest is only counted.
 const MOST_LINES: usize = 20;
 
-/// What matters most comes first, and of that the oldest.
+/// Sorts notices by severity, then oldest first.
 pub fn by_severity(notices: &[Notice]) -> Vec<&Notice> {
     let mut notices: Vec<&Notice> = notices.iter().collect();
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
     notices
 }
 
-/// What stands above `notices`, in a line.
+/// Returns the subject line of `notices`.
 pub fn subject(notices: &[&Notice]) -> String {
     let [one] = notices else {
         let counts =
@@ -151,7 +151,7 @@ pub fn subject(notices: &[&Notice]) -> String {
     format!("{name} {says}{}", title.collect::<String>())
 }
 
-/// `notices` as the text of a message, a line each.
+/// Returns `notices` as the text of a message, one line each.
 pub fn text(notices: &[&Notice]) -> String {
     let mut lines: Vec<String> = notices
         .iter()

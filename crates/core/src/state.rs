@@ -1,8 +1,8 @@
-//! What Tavern owns of an item: its status, with exactly what is true in it.
+//! The part of an item that Tavern owns: its status, with exactly the facts true in it.
 //!
-//! Read from an item's keys as a whole and written as a whole, so that no transition leaves behind what was true of an
-//! earlier status. Reading never fails: keys that a person typed and that mean nothing in a status are passed over, and
-//! go with the next transition. Knows no transition and no text.
+//! Read from an item's keys as a whole and written as a whole, so that no transition leaves facts of an
+//! earlier status behind. Reading never fails: typed keys without a meaning in the status are ignored, and
+//! removed by the next transition. Knows no transition and no text.
 
 use chrono::SecondsFormat;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -12,26 +12,26 @@ use super::key::{Key, Shape};
 use super::metadata::{Field, Fields};
 use super::status::{Mode, Status, Timestamp};
 
-/// Where an item stands, and what Tavern remembers of its way there.
+/// The status of an item, and its history as far as Tavern needs it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     pub phase: Phase,
-    /// While held: the number of this attempt. Otherwise: how many attempts the agents have used up.
+    /// While held: the number of this attempt. Otherwise: the number of attempts used.
     pub attempt: u32,
-    /// How often it came back through nobody's fault.
+    /// Number of returns without fault.
     pub returns: u32,
-    /// How often a review has rejected it.
+    /// Number of rejections by a review.
     pub rounds: u32,
     pub mode: Mode,
-    /// A person has allowed it to start.
+    /// Whether a person has allowed it to start.
     pub allowed: bool,
-    /// It used up its attempts once and got them anew, as its `on_failure: retry` says.
+    /// Whether it used up its attempts once and got new ones by `on_failure: retry`.
     pub retried: bool,
-    /// Why it waits, died, ended or came back, in one line.
+    /// Why it waits, died, ended or was returned, in one line.
     pub reason: Option<String>,
 }
 
-/// A status, with what is true in no other.
+/// A status, with the facts true in no other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     Draft {
@@ -43,7 +43,7 @@ pub enum Phase {
     },
     InProgress {
         holder: Holding,
-        /// Nothing but while a person chats with its agent.
+        /// Empty except while a person chats with its agent.
         aside: Aside,
     },
     InReview {
@@ -57,7 +57,7 @@ pub enum Phase {
     },
     Waiting {
         question: Option<Question>,
-        /// It goes back into review.
+        /// Set if it goes back into review.
         work: Option<Submission>,
     },
     Approved {
@@ -65,24 +65,24 @@ pub enum Phase {
     },
     Completed {
         at: Option<Timestamp>,
-        /// As it was merged.
+        /// The merged commit.
         commit: Option<String>,
     },
     Dead,
     Cancelled {
-        /// Of work that was not merged.
+        /// Commit of work that was not merged.
         commit: Option<String>,
     },
 }
 
-/// Who holds it since when, as the queue tells it; the lease is what counts.
+/// The holder and the start, as shown in the queue; the lease is authoritative.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Holding {
     pub agent: Option<String>,
     pub started: Option<Timestamp>,
 }
 
-/// What an item has again after a chat: of the status before it.
+/// The facts of the status before a chat, restored after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aside {
     pub not_before: Option<Timestamp>,
@@ -90,33 +90,33 @@ pub struct Aside {
     pub work: Option<Submission>,
 }
 
-/// Submission that passed its commands, and who has approved it.
+/// Work that passed its commands, with its approvals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Submission {
-    /// The commit that was verified, full or abbreviated hex; `None`: the item needs no repository.
+    /// The verified commit, full or abbreviated hex; `None`: the item needs no repository.
     pub commit: Option<String>,
-    /// Whose work it is; `None` if nobody has to review it.
+    /// Author of the work; `None` if it needs no review.
     pub author: Option<String>,
-    /// Of this commit and no other.
+    /// Approvals of this commit only.
     pub approvals: Vec<Approval>,
 }
 
-/// One reviewer's approval of the work that it stands in.
+/// One reviewer's approval of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     /// The role that it counts for.
     pub role: String,
-    /// Nothing if a person typed only the role.
+    /// Empty if a person typed only the role.
     pub by: String,
 }
 
-/// What the agent of an item has asked of a person.
+/// The agent's question to a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     pub text: String,
-    /// How many `Answer:` lines the item had when it was asked.
+    /// Number of the item's `Answer:` lines when it was asked.
     pub answers: u32,
-    /// What a person has typed as the answer, as a key.
+    /// The answer that a person typed as a key.
     pub answer: Option<String>,
 }
 
@@ -133,7 +133,8 @@ impl From<Status> for State {
 }
 
 impl State {
-    /// The state of an item with this status and these keys. What isn't true in the status is passed over.
+    /// Returns the state of an item with this status and these keys. Keys that have no meaning in the status are
+    /// ignored.
     pub fn read(status: Status, keys: &Fields<'_>) -> State {
         let not_before = keys.time(Key::NotBefore);
         let holder = || Holding {
@@ -223,7 +224,7 @@ impl State {
         }
     }
 
-    /// All keys of a state but `status`, which box and lane may say: those that it has, and those that it hasn't.
+    /// Returns all keys of a state but `status`, which box and lane may show; those without a value are `None`.
     pub fn keys(&self) -> Vec<(Key, Option<Value>)> {
         let (holder, work, question) = (self.holder(), self.work(), self.question());
         let time = |time: Option<Timestamp>| {
@@ -296,7 +297,7 @@ impl State {
         }
     }
 
-    /// What is, or will again be, in review, or was approved.
+    /// Returns the work that is in review, will return to it, or was approved.
     pub fn work(&self) -> Option<&Submission> {
         match &self.phase {
             Phase::InReview { work, .. }
@@ -329,7 +330,7 @@ impl State {
         }
     }
 
-    /// What a person has typed as the answer, as a key.
+    /// Returns the answer that a person typed as a key.
     pub fn answer(&self) -> Option<&str> {
         self.question()?.answer.as_deref()
     }
@@ -354,12 +355,12 @@ impl State {
         }
     }
 
-    /// It waits for its children, and for nobody's word.
+    /// Returns true if it waits for its children, not for a person.
     pub fn is_parked(&self) -> bool {
         self.mode == Mode::Unify && matches!(self.phase, Phase::Waiting { question: None, .. })
     }
 
-    /// The same, and nobody says why it stands so.
+    /// Returns the state without its reason.
     pub fn without_reason(self) -> State {
         State {
             reason: None,
@@ -368,7 +369,7 @@ impl State {
     }
 }
 
-/// One flat object, with a value for each key; of approvals it is who gave them.
+/// Serializes as one flat object with a value for each key; approvals are listed by reviewer.
 impl Serialize for State {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -396,7 +397,7 @@ impl Serialize for State {
 }
 
 impl Submission {
-    /// The approvals as they stand in a queue.
+    /// Returns the approvals as written in a queue.
     pub fn written_approvals(&self) -> Vec<String> {
         self.approvals
             .iter()
@@ -405,12 +406,13 @@ impl Submission {
     }
 }
 
-/// Digits of a commit that an approval is written with.
+/// Digits of a commit in a written approval.
 const DIGITS: usize = 12;
 
 impl Approval {
-    /// Of an item whose work is at `commit`: `role/name@commit`. One of another commit counts for nothing; one that names
-    /// none, as a person may type it, is of this commit.
+    /// Parses `role/name@commit`, for work at `commit`. An approval of another commit does not count; one without a
+    /// commit,
+    /// as a person may type it, is for this commit.
     fn read(text: &str, commit: Option<&str>) -> Option<Approval> {
         let (who, given_for) = match text.rsplit_once('@') {
             Some((who, "")) => (who, commit),
@@ -428,11 +430,11 @@ impl Approval {
         })
     }
 
-    /// As it stands in a queue.
+    /// Returns the approval as written in a queue.
     fn written(&self, commit: Option<&str>) -> String {
         match commit.filter(|commit| is_hex(commit)) {
             Some(commit) => format!("{self}@{}", &commit[..commit.len().min(DIGITS)]),
-            // The name must not read as one with a commit.
+            // A name with an `@` must not read as one with a commit.
             None if self.to_string().contains('@') => format!("{self}@"),
             None => self.to_string(),
         }
@@ -450,12 +452,12 @@ impl std::fmt::Display for Approval {
     }
 }
 
-/// Either may be abbreviated.
+/// Returns true if the commits are the same; either may be abbreviated.
 pub fn are_same_commit(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// As a person would take it for a commit.
+/// Returns true if the text looks like a commit to a person.
 pub fn is_hex(text: &str) -> bool {
     text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

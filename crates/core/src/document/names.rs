@@ -1,4 +1,4 @@
-//! Items by the words that people call them by where others wait for them: titles and headings of the same document.
+//! Finds items by the names that dependencies use: titles and headings of the same document.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,15 +20,16 @@ use crate::problem::Problem;
 use crate::task::TaskId;
 use crate::title_tail::before_tail;
 
-/// Of Obsidian Tasks: an item's own name, and those that it waits for.
+/// Signs of Obsidian Tasks: an item's own name, and the names it waits for.
 const NAMED: char = '🆔';
 const BLOCKED_BY: char = '⛔';
 
-/// So many comparisons of phrases with names are made for one document at most.
+/// Limit of comparisons of phrases with names per document.
 const MOST_LOOKS: usize = 300_000;
 
 impl<'t> Document<'t> {
-    /// What `item` waits for by other names than IDs, as indices; or the first of these names by which no item goes, or several do.
+    /// Returns the indices of the items that `item` waits for by name, or the first name that fits no item or
+    /// several.
     pub fn named_by<'a>(&self, item: &'a Item<'_>) -> Result<Vec<usize>, &'a str> {
         let named = item
             .after_names
@@ -37,7 +38,8 @@ impl<'t> Document<'t> {
         Ok(named.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// `(after: the release)` alone names no item, nor nearly: its writer tells people when.
+    /// Returns true if the parenthesis is prose: `(after: the release)` alone, which names no item and resembles no
+    /// name.
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
         let is_near = |name: &str| {
             near::nearest(&slug(name), self.by_name().keys().map(|it| &**it)).is_some()
@@ -56,7 +58,7 @@ impl<'t> Document<'t> {
         item.block.is_none() && self.entries(item).len() == 1
     }
 
-    /// Makes such parentheses part of the title, and tells of them.
+    /// Makes such parentheses part of the title, and reports them.
     pub(super) fn read_prose(&mut self, problems: &mut Vec<Problem>) {
         let prose: Vec<usize> = (0..self.count())
             .filter(|at| self.is_prose(self.item(*at)))
@@ -90,10 +92,10 @@ impl<'t> Document<'t> {
         problems.sort_by_key(|problem| problem.span.start);
     }
 
-    /// The key of what is to be done on which its writer relies, and which is not read where it stands, or as it is spelt, with its place.
-    /// Of `after` that is told only where it names an item.
+    /// Returns a guarding key of an open item that is misplaced or misspelt, and so not read, with its place.
+    /// `after` is reported only where it names an item.
     pub(super) fn misplaced_guard(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
-        // What was begun is held up by nothing that its title comes to name.
+        // Dependencies no longer hold up an item that was begun.
         if !is_to_do(item) || item.quarantined {
             return None;
         }
@@ -105,10 +107,10 @@ impl<'t> Document<'t> {
             .or_else(|| self.sign_of_blocker(item))
     }
 
-    /// The same in the paragraph of the title.
+    /// The same, in the paragraph of the title.
     fn guard_in_title(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let end = markup::paragraph_end(self.text, item.head.end, item.span.end);
-        // Hardly a title has what may be a bracket, or a comment.
+        // Titles rarely have brackets or comments.
         let mut bytes = self.text.as_bytes()[item.title.start..end].iter();
         let has_brackets = bytes.any(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<' | 0xef));
         if !has_brackets && guards_in_words(&self.text[item.title.clone()]).is_empty() {
@@ -137,8 +139,8 @@ impl<'t> Document<'t> {
         Some((name, found.key))
     }
 
-    /// The sign by which Obsidian Tasks says that an item waits for another, behind its title, if that stands here with the box of an
-    /// open one.
+    /// Returns the sign of Obsidian Tasks for a dependency behind the title, if an open item here has the ID that it
+    /// names.
     fn sign_of_blocker(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let line =
             &self.text[item.title.end..markup::line_end(self.text, item.head.end, item.span.end)];
@@ -153,8 +155,9 @@ impl<'t> Document<'t> {
         is_blocked.then_some((start..start + BLOCKED_BY.len_utf8(), Key::After))
     }
 
-    /// The same in a parenthesis below the title: `after` where it names an item, and what else guards the work where nothing but keys is
-    /// with it. Fences and quotes are words, and what is below a box is of a step or a part.
+    /// The same, in a parenthesis below the title: `after` where it names an item, other guards where only keys stand
+    /// beside.
+    /// Fences and quotes are prose, and text below a box belongs to a step or a part.
     fn guard_below(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let mut end = markup::line_end(self.text, item.head.end, item.span.end);
         let below = &self.text[end..item.span.end];
@@ -187,8 +190,8 @@ impl<'t> Document<'t> {
         None
     }
 
-    /// Where the words end that the item's writer may have meant as keys. What a program has written below an ID may be any, but for a
-    /// parenthesis that goes on in the line below its own.
+    /// Returns the end of the text that a person may have meant as keys. Below an ID programs may write anything, so
+    /// only a parenthesis that continues on the next line counts there.
     fn own_words(&self, item: &Item<'_>, end: usize) -> usize {
         if item.id.is_none() {
             return end;
@@ -204,7 +207,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Tells of such keys, and has nobody work their items.
+    /// Reports such keys, and quarantines their items.
     fn read_misplaced(&mut self, problems: &mut Vec<Problem>) {
         problems.extend(
             self.items()
@@ -222,7 +225,7 @@ impl<'t> Document<'t> {
                 "write `({}: …)` at the end of the first line, with nothing behind it, or use other words",
                 key.as_str()
             );
-            // A heading is told once.
+            // Report each heading once.
             if told.insert(name.start) {
                 problems.push(misplaced(self.text, name, hint));
             }
@@ -230,7 +233,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// An ID, a title or a heading of the document is among these words.
+    /// Returns true if an ID, a title or a heading of the document is among these words.
     fn says_a_name(&self, words: &str) -> bool {
         let words = slug(words);
         let within = words.match_indices('-').map(|(at, _)| at + 1);
@@ -241,7 +244,7 @@ impl<'t> Document<'t> {
 
     fn begins_with_a_name(&self, words: &str) -> bool {
         let mut most = words;
-        // Of the names that are not behind `most` in their order the last one is that, or shares its beginning with each that is.
+        // The last name that sorts up to `most` is the match, or shares its beginning with every match.
         let last = |most| (Bound::Unbounded, Bound::Included(most));
         let is_word = |name: &str| name.contains(|c: char| !c.is_ascii_digit() && c != '-');
         while let Some((name, _)) = self.by_name().range::<str, _>(last(most)).next_back() {
@@ -266,7 +269,8 @@ impl<'t> Document<'t> {
         false
     }
 
-    /// These words are meant as names of items, or look like some, and one is not the item's own, nor what it waits for already.
+    /// Returns true if these words are meant as names of items, or look like some, and one is neither the item itself
+    /// nor already a dependency.
     fn names_another(&self, item: &Item<'_>, words: &str) -> bool {
         let own = self.index_from(item.span.start);
         let waits = item
@@ -287,7 +291,7 @@ impl<'t> Document<'t> {
             && (named.names.iter().any(is_another) || unknown.chain(&named.names).any(is_unknown))
     }
 
-    /// What is to come before others by a bracket in the paragraph of its title.
+    /// Returns the names of a bracket in the title's paragraph that says the item comes before them.
     pub(super) fn before_in_title(&self, item: &Item<'_>) -> Option<&'t str> {
         if !self.says_before() {
             return None;
@@ -303,12 +307,13 @@ impl<'t> Document<'t> {
             .find_map(|guard| guard.needed)
     }
 
-    /// One goes by this, or several.
+    /// Returns true if one or several items have this name.
     pub(super) fn is_name(&self, slug: &str) -> bool {
         self.by_name().contains_key(slug)
     }
 
-    /// The first item whose ID is these words. Where names are asked for all are gathered, so that no ID is searched for in the text.
+    /// Returns the first item with these words as its ID. All names are collected here, so no ID is searched for in
+    /// the text.
     pub(super) fn by_id_in(&self, words: &str) -> Option<usize> {
         self.all_names().by_id.get(&words.parse().ok()?).copied()
     }
@@ -319,7 +324,9 @@ impl<'t> Document<'t> {
             .is_some_and(|items| !items.is_empty())
     }
 
-    /// It has the form of a name of the document, but for its number: `T-9` beside `T-1`, `Phase 9` beside `Phase 1`.
+    /// Returns true if the words differ from a name of the document only in the number: `T-9` beside `T-1`, `Phase 9`
+    /// beside
+    /// `Phase 1`.
     pub(super) fn looks_like_a_name(&self, words: &str) -> bool {
         let stems = &self.all_names().stems;
         let of_id = || {
@@ -333,7 +340,8 @@ impl<'t> Document<'t> {
         of_id() || stem(&slug).is_some_and(is_like)
     }
 
-    /// The one item with this title, with these words before a colon in it, or with this number at its start; or all that stand under this heading.
+    /// Returns the one item with this title, with these words before its colon, or with this number at its start;
+    /// or all items under this heading.
     pub(super) fn called_so(&self, name: &str) -> Option<&[usize]> {
         self.by_name()
             .get(&slug(name))
@@ -341,7 +349,7 @@ impl<'t> Document<'t> {
             .filter(|items| !items.is_empty())
     }
 
-    /// The mark by which a line that goes by this ID or title is its owner's own.
+    /// Returns the owner's mark of a line with this ID or title.
     pub fn own_mark(&self, name: &str) -> Option<&str> {
         let line = self.own.iter().find(|mark| self.goes_by(mark.end, name));
         let item = || {
@@ -352,7 +360,7 @@ impl<'t> Document<'t> {
         line.map(|mark| &self.text[mark.clone()]).or_else(item)
     }
 
-    /// Whether what stands from `start` to the end of its line is called so, as items are.
+    /// Returns true if the text from `start` to the end of its line has this name, by the rules of items.
     fn goes_by(&self, start: usize, name: &str) -> bool {
         let line = markup::without_line_end(
             &self.text[start..markup::line_end(self.text, start, self.text.len())],
@@ -374,7 +382,7 @@ impl<'t> Document<'t> {
         own.into_iter().flatten().any(|own| slug(own) == name)
     }
 
-    /// The number of the list item that it is.
+    /// Returns the item's number in an ordered list.
     fn place_in_list(&self, item: &Item<'_>) -> Option<&'t str> {
         let line = self.text[item.span.start..item.box_char].trim_start();
         let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -443,7 +451,7 @@ impl<'t> Document<'t> {
             let own = own.filter(|stated| stated.says == Says::Id);
             own.for_each(|stated| go_by(&mut names, slug(stated.values[0]), index));
         }
-        // Whoever spells an ID otherwise is not understood, but what is left out is asked for by it.
+        // A misspelt ID is not accepted, except to look up a left-out item.
         for (index, item) in items.iter().enumerate() {
             let Some(id) = &item.id else { continue };
             names.entry(slug(id.as_str())).or_insert_with(|| {
@@ -475,7 +483,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// The words with comments as what stands in brackets: byte for byte as long.
+/// Returns the words with comments as brackets, at the same byte length.
 fn bracketed(words: &str) -> Cow<'_, str> {
     if words.contains("<!--") {
         words.replace("<!--", "   (").replace("-->", "  )").into()
@@ -484,7 +492,7 @@ fn bracketed(words: &str) -> Cow<'_, str> {
     }
 }
 
-/// What items with open boxes are called by Obsidian Tasks.
+/// Returns the Obsidian Tasks names of items with open boxes.
 fn open_signs(text: &str) -> BTreeSet<String> {
     let is_open = |line: &&str| ["[ ]", "[/]"].iter().any(|open| line.contains(open));
     let signs = |line: &'_ str| {
@@ -497,29 +505,29 @@ fn open_signs(text: &str) -> BTreeSet<String> {
     lines.filter(is_open).flat_map(signs).collect()
 }
 
-/// The letters and digits at the beginning of `text`.
+/// Returns the letters and digits at the start of `text`.
 fn leading_sign(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_'));
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Nobody knows which of two is meant.
+/// Records the item's name; a name of two items is ambiguous and gets none.
 fn go_by(names: &mut BTreeMap<String, Vec<usize>>, name: String, item: usize) {
     let items = names.entry(name).or_insert_with(|| vec![item]);
     items.retain(|known| *known == item);
 }
 
-/// The words of a title before a parenthesis at its end.
+/// Returns the words of a title before a parenthesis at its end.
 fn before_parenthesis(title: &str) -> Option<&str> {
     Some(title.strip_suffix(')')?.rsplit_once('(')?.0)
 }
 
-/// The words of a title before a colon in it.
+/// Returns the words of a title before a colon.
 fn before_colon(title: &str) -> Option<&str> {
     title.split_once(':').map(|(before, _)| before)
 }
 
-/// The first word of a title, where other programs, or people, number items by it: `T012`, `US-12`, `1.2`, `#3`, `4.`, `(5)`.
+/// Returns the first word of a title if it numbers the item: `T012`, `US-12`, `1.2`, `#3`, `4.`, `(5)`.
 fn number(title: &str) -> Option<&str> {
     const MARKS: [char; 11] = ['*', '_', '`', '[', ']', '(', ')', ':', '.', '#', '~'];
     let marked = title.split_whitespace().next()?;
@@ -538,7 +546,7 @@ fn number(title: &str) -> Option<&str> {
     (is_marked && parts.all(is_number)).then_some(word)
 }
 
-/// What is before the number at the end of a name, in the form of [`slug`].
+/// Returns the text before the number at the end of a name in the form of [`slug`].
 fn stem(slug: &str) -> Option<&str> {
     slug.ends_with(|c: char| c.is_ascii_digit())
         .then(|| slug.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'))

@@ -1,5 +1,6 @@
-//! What the item's own lines below its title state: `**Blocked by**: x`, `depends_on: [x]`, `after = x`, or a name with a list below it.
-//! It does not know whether what they name is there.
+//! Keys stated in the item's lines below its title: `**Blocked by**: x`, `depends_on: [x]`, `after = x`, or a name
+//! with a list
+//! below it. Does not know whether the named items exist.
 
 use std::ops::Range;
 
@@ -11,29 +12,29 @@ use super::{Document, Item, ItemList};
 use crate::markup;
 use crate::metadata::Key;
 
-/// Most bytes of a name, without what is around it.
+/// Maximum length of a name in bytes, without marks around it.
 const LONGEST: usize = 32;
 
-/// What may be around a name.
+/// Marks allowed around a name.
 const MARKS: [char; 8] = ['*', '_', '`', '~', '"', '\'', '#', ' '];
 
-/// What begins words that are no key, or are read elsewhere.
+/// Characters that begin text that is no key, or is read elsewhere.
 const BRACKETS: [char; 5] = ['(', '[', '{', '<', '|'];
 
-/// What sets fields of a line apart, with blanks around.
+/// Separators of fields on a line.
 const APART: [&str; 3] = [" | ", " · ", " • "];
 
-/// Whoever writes one of these means an item.
+/// Names whose value always means an item.
 const ALWAYS: [&str; 4] = ["blocked by", "blockedby", "depends on", "dependson"];
 
-/// What a line says by its name.
+/// The meaning of a line's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// What the item waits for: whatever is named, or only what is an item.
+    /// The item waits for what is named: always, or only if it is an item.
     After { is_always: bool },
-    /// What waits for the item.
+    /// Items that wait for this one.
     Before,
-    /// What the item is called.
+    /// The item's name.
     Id,
     /// Another key that guards the work.
     Guard(Key),
@@ -43,17 +44,17 @@ pub(super) enum Says {
 pub(super) struct Stated<'t> {
     pub says: Says,
     pub name: Range<usize>,
-    /// What stands behind the name, or in the lines of its list.
+    /// The text behind the name, or the lines of its list.
     pub values: Vec<&'t str>,
-    /// Where that ends on its line.
+    /// End of the value on its line.
     pub end: usize,
-    /// Nothing is between the name and what follows: `Depends on x`.
+    /// Only a blank separates the name and its value: `Depends on x`.
     pub is_sentence: bool,
-    /// The name is spelt as no word of a sentence is: `done_when`.
+    /// The name is spelt as no word of a sentence: `done_when`.
     pub is_spelt_as_key: bool,
 }
 
-/// The first line of one: ranges of the line.
+/// The first line, as ranges of that line.
 struct Head {
     says: Says,
     name: Range<usize>,
@@ -62,13 +63,13 @@ struct Head {
 }
 
 impl<'t> Document<'t> {
-    /// All that the lines of the item's own below its title state.
+    /// Returns all that the item's lines below its title state.
     pub(super) fn stated_below(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
         let start = markup::line_end(self.text, item.head.end, item.span.end);
         self.stated_in(start..item.span.end, item.content_column)
     }
 
-    /// The same of the lines right below the item that are indented too little to be its own.
+    /// The same for lines right below the item with too little indent to be its own.
     pub(super) fn stated_beside(&self, item: &Item<'_>) -> Vec<Stated<'t>> {
         let is_read = matches!(self.items, ItemList::Read(_));
         let is_last = || is_read && !self.may_state(item.span.end..self.text.len());
@@ -100,10 +101,10 @@ impl<'t> Document<'t> {
         self.stated_in(item.span.end..item.span.end + length, 0)
     }
 
-    /// A line of `span` begins so.
+    /// Returns true if a line of `span` may state something.
     fn may_state(&self, span: Range<usize>) -> bool {
         match &self.items {
-            // What an item says holds all that is within it.
+            // For read items the positions of all such lines are cached.
             ItemList::Read(_) => {
                 let heads = self.heads.get_or_init(|| heads(self.text));
                 let first = heads.partition_point(|at| *at < span.start);
@@ -113,11 +114,11 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// What the lines of `span` state, whose words begin in this column.
+    /// Returns what the lines of `span` state; their text begins in this column.
     fn stated_in(&self, span: Range<usize>, column: usize) -> Vec<Stated<'t>> {
         let start = span.start;
         let below = &self.text[span.clone()];
-        // To tell which lines are its own takes longer, and hardly an item states anything.
+        // Checking the item's lines is slow, and items rarely state anything.
         if !self.may_state(span) {
             return Vec::new();
         }
@@ -192,26 +193,26 @@ impl<'t> Document<'t> {
                 _ => Next::Other,
             };
         }
-        // A name that is all of its line is one only above a list.
+        // A name alone on its line counts only above a list.
         found.retain(|one| !(one.is_sentence && one.values[0].is_empty()));
         found
     }
 }
 
-/// What the next line may go on with.
+/// How the next line may continue.
 #[derive(Clone, Copy)]
 enum Next {
-    /// The list of a name with nothing behind it, with how far in that is at least.
+    /// The list below a name with an empty value, with its minimum indent.
     List(usize),
     /// The names of a line.
     Line,
-    /// The lines right below a name with nothing behind it.
+    /// The lines right below a name with an empty value.
     Lines,
     Other,
 }
 
 impl Head {
-    /// Of a line that begins at `from`.
+    /// The line begins at `from`.
     fn stated(self, line: &str, from: usize) -> Stated<'_> {
         Stated {
             says: self.says,
@@ -225,7 +226,7 @@ impl Head {
 }
 
 impl Stated<'_> {
-    /// In the middle of a sentence its words say so only where they are spelt as a key, or name items.
+    /// Inside a sentence a name counts only if it is spelt as a key or its value names items.
     fn in_sentence(mut self) -> Option<Self> {
         match self.says {
             _ if self.is_spelt_as_key => {}
@@ -237,7 +238,7 @@ impl Stated<'_> {
     }
 }
 
-/// `line` goes on with the sentence of the one before.
+/// Returns true if `line` continues the sentence of the line before.
 fn goes_on(before: &str, line: &str) -> bool {
     let name = before.split_once(':').map(|(name, _)| name);
     let is_sentence = !before.is_empty()
@@ -246,7 +247,7 @@ fn goes_on(before: &str, line: &str) -> bool {
     is_sentence && line.trim_start().starts_with(char::is_lowercase)
 }
 
-/// The names of the line before go on in `line`.
+/// Returns true if `line` continues the list of names of the line before.
 fn is_open(before: &str, line: &str) -> bool {
     let before = without_comment(before).trim_end();
     let is_link = |word: &str| matches!(word, "and" | "&" | "+");
@@ -264,13 +265,13 @@ fn without_comment(line: &str) -> &str {
         .unwrap_or(line)
 }
 
-/// Where the lines of a text begin that state something.
+/// Returns the starts of the lines that state something.
 fn heads(text: &str) -> Vec<usize> {
     let lines = text.split_inclusive('\n').scan(0, |at, line| {
         *at += line.len();
         Some((*at - line.len(), line))
     });
-    // Hardly a text has fields.
+    // Texts rarely have fields.
     let has_fields = APART
         .iter()
         .any(|sign| memmem::find(text.as_bytes(), sign.as_bytes()).is_some());
@@ -283,7 +284,8 @@ fn heads(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The fields of a line: what begins with a name and a colon, or states something, goes to the next such. All of the line, if it has but one.
+/// Returns the fields of a line: each begins with a name and a colon or a statement, and ends at the next.
+/// A line with only one field is returned whole.
 fn fields(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let signs = memchr3(b'|', "·".as_bytes()[0], "•".as_bytes()[0], line.as_bytes());
     let is_apart = |at: usize| {
@@ -302,7 +304,7 @@ fn fields(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// It begins with letters and a colon, or states something.
+/// Returns true if the text begins with letters and a colon, or states something.
 fn begins_field(text: &str) -> bool {
     let text = &text[..text.floor_char_boundary(LONGEST + 8)];
     let name = text
@@ -313,7 +315,7 @@ fn begins_field(text: &str) -> bool {
         || head(text).is_some_and(|head| !head.is_sentence)
 }
 
-/// What a line states, if it begins so.
+/// Returns the statement that the line begins with.
 fn head(line: &str) -> Option<Head> {
     let may_begin = |byte: &u8| byte.is_ascii_alphabetic() || b"([{<|".contains(byte);
     let first = line.bytes().find(may_begin)?;
@@ -331,7 +333,7 @@ fn head(line: &str) -> Option<Head> {
     let before = &line[..line.len() - words.len()];
     let before = before.trim_end_matches(|c| c != ' ' && MARKS.contains(&c));
     let mut begin = before.len();
-    // What is glued to a name makes it another: `--review`.
+    // A prefix makes it another name: `--review`.
     if before.ends_with(|c: char| c.is_ascii_punctuation()) {
         return None;
     }
@@ -344,7 +346,7 @@ fn head(line: &str) -> Option<Head> {
     if is_code {
         (begin, line) = (begin + 1, &line[..line.len() - 1]);
     }
-    // With marks around it, too.
+    // The length includes marks around the name.
     let words = line.get(begin..line.floor_char_boundary(begin + LONGEST + 8))?;
     let signs = [b':', b'=', "：".as_bytes()[0]];
     let sign = memchr3(signs[0], signs[1], signs[2], words.as_bytes()).and_then(|at| {
@@ -395,18 +397,18 @@ fn head(line: &str) -> Option<Head> {
             is_sentence,
         })
     };
-    // `Depends on x` is more than `Depends`.
+    // Prefer the longest name: `Depends on x` over `Depends`.
     ends.chain(whole).filter_map(alone).last()
 }
 
-/// No word of a sentence is spelt so: `done_when`, `dependsOn`.
+/// Returns true if the name is spelt as no word of a sentence: `done_when`, `dependsOn`.
 fn is_spelt_as_key(name: &str) -> bool {
     let mut pairs = name.bytes().zip(name.bytes().skip(1));
     name.contains(['_', '-'])
         || pairs.any(|(one, next)| one.is_ascii_lowercase() && next.is_ascii_uppercase())
 }
 
-/// What a name says, with marks of Markdown around it or without.
+/// Returns the meaning of a name, with or without Markdown marks around it.
 fn says(name: &str) -> Option<Says> {
     let name = name.trim();
     let is_code = name.starts_with('`') || name.ends_with('`');
