@@ -1,4 +1,4 @@
-//! What a running agent does, as its supervisor sees it happen. Draws no conclusions.
+//! Activity of a running agent, as its supervisor sees it. Draws no conclusions.
 
 use std::collections::VecDeque;
 
@@ -10,92 +10,94 @@ use super::rule::Breach;
 use super::status::Timestamp;
 use super::watch_rules::{MOST_CALLS, WatchSetting};
 
-/// What is known of a run's agent: `runs/<run>/activity.json`.
+/// The recorded activity of a run's agent: `runs/<run>/activity.json`.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Activity {
     pub began: Timestamp,
-    /// When something was last seen of it.
+    /// Time of the last sign of activity.
     pub seen: Timestamp,
-    /// Seconds that the run may last.
+    /// Time limit of the run in seconds.
     pub limit: Option<u64>,
-    /// Its role changes files: for others it is no sign of anything that none is changed.
+    /// Whether its role changes files; for other roles unchanged files mean nothing.
     pub makes_changes: bool,
-    /// Its program tells what it does, and hears messages while it runs.
+    /// Whether its program reports its activity and receives messages while it runs.
     pub hears: bool,
-    /// What its queue and its item said of how it is watched, when it began.
+    /// Watch settings of its queue and item at the start.
     pub watch: Vec<WatchSetting>,
-    /// The item that its item is a child of.
+    /// The parent of its item.
     pub parent: Option<TaskId>,
-    /// Calls of tools that have ended.
+    /// Number of ended tool calls.
     pub steps: u32,
-    /// The last of them, the oldest first.
+    /// The last of them, oldest first.
     pub calls: VecDeque<PastCall>,
-    /// The tool that runs now, if one does.
+    /// The running tool, if any.
     pub tool: Option<String>,
-    /// The beginning of its last words.
+    /// Beginning of its last message.
     pub said: String,
-    /// Tokens that it has written.
+    /// Tokens written.
     pub output: u64,
     pub usd: f64,
-    /// What its provider last said of what may be used in some time.
+    /// Last report of its provider on usage per time window.
     pub windows: Vec<WindowUse>,
-    /// The rules that it has broken.
+    /// Rules that it has broken.
     pub breaches: Vec<Breach>,
-    /// How often it got on: a call that may have changed something, and that it had not made just before, went well. Whose role changes
-    /// nothing gets on by each such call.
+    /// Times that it made progress: a call that may have changed something succeeded, and was not a repetition. For
+    /// roles
+    /// that change nothing each such call counts.
     pub progress: u32,
-    /// Calls that did not go well.
+    /// Failed calls.
     pub failed: u32,
-    /// New calls that went well since the last one that did not.
+    /// Successful new calls since the last failure.
     pub streak: u32,
-    /// The steps by which it last had a streak of each length, the longest first; of two as long the later.
+    /// Pairs of a streak's length and the steps when it last occurred, the longest first; of equal lengths only the
+    /// later.
     pub streaks: Vec<(u32, u32)>,
-    /// When it last got on, and what it had written by then.
+    /// Time of the last progress, and the tokens written by then.
     pub progress_at: Timestamp,
     pub progress_output: u64,
 }
 
-/// How much is used of what a provider allows in some time, by all who work with the same account.
+/// Usage of a provider's limit in a time window, by all processes with the same account.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WindowUse {
     /// From 0 to 1.
     pub used: f64,
-    /// When nothing of it is used any more.
+    /// When the window resets.
     pub resets_at: Timestamp,
 }
 
-/// A call of a tool that has ended.
+/// An ended tool call.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PastCall {
     pub tool: String,
-    /// A digest of what it was given.
+    /// Hash of its input.
     pub input: u64,
     pub ok: bool,
     pub seconds: u64,
-    /// It got on by it.
+    /// Whether it made progress.
     #[serde(default)]
     pub got_on: bool,
 }
 
-/// What a call may have done.
+/// The possible effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It only looked.
+    /// It only read.
     Look,
     /// It may have changed something.
     Change,
 }
 
 impl PastCall {
-    /// The same was asked of the same tool.
+    /// Returns true if tool and input are the same.
     pub fn is_same(&self, other: &PastCall) -> bool {
         self.tool == other.tool && self.input == other.input
     }
 }
 
 impl Activity {
-    /// Of a run that begins.
+    /// Returns the activity of a run that begins.
     pub fn begin(now: Timestamp) -> Activity {
         Activity {
             began: now,
@@ -105,7 +107,7 @@ impl Activity {
         }
     }
 
-    /// It has broken rules.
+    /// Records broken rules.
     pub fn broke(&mut self, breaches: Vec<Breach>) {
         for breach in breaches {
             if self.breaches.len() < MOST_CALLS && !self.breaches.contains(&breach) {
@@ -114,7 +116,7 @@ impl Activity {
         }
     }
 
-    /// A call has ended.
+    /// Records an ended call.
     pub fn ended(&mut self, mut call: PastCall, effect: Effect, now: Timestamp) {
         self.steps += 1;
         let is_new = !self.calls.iter().any(|earlier| earlier.is_same(&call));
@@ -140,14 +142,15 @@ impl Activity {
         }
     }
 
-    /// So many new calls in a row have gone well since it had done `steps`, whoever looked meanwhile.
+    /// Returns true if, after `steps`, there was a streak of this many new successful calls, at whatever time it is
+    /// checked.
     pub fn has_done_well(&self, calls: u32, steps: u32) -> bool {
         self.streaks
             .iter()
             .any(|(length, at)| *length >= calls && *at > steps)
     }
 
-    /// It got on by `at`, when it had written so many tokens.
+    /// Records progress at `at`, with this many tokens written.
     pub fn got_on(&mut self, at: Timestamp, output: u64) {
         (self.progress_at, self.progress_output) = (at, output);
     }

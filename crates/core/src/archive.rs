@@ -303,7 +303,7 @@ pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
 
 /// Returns the archive with the items at its end. An item that is in it already stays in place. If its text there
 /// differs
-/// under the same ID, both texts are kept, and it gets the newer place: git may have brought either.
+/// under the same ID, both texts are united at the end: git may have brought either.
 pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
     let (old, _) = parse(archive);
     let mut text = archive.to_owned();

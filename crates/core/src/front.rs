@@ -1,4 +1,4 @@
-//! A queue's front matter: what holds for all of its items.
+//! A queue's front matter: settings for all of its items.
 //!
 //! Keys that are not Tavern's (Obsidian's `kanban-plugin`, a site generator's `title`) stay and are ignored.
 
@@ -23,62 +23,62 @@ use crate::watch_rules::WatchSetting;
 use crate::yaml;
 
 words! {
-    /// What an agent does when its queues have nothing for it.
+    /// An agent's behavior when its queues have no item for it.
     #[derive(Default)]
     EmptyBehavior {
-        /// Waits for a change, shows by its heartbeat that it lives, and looks after the work of agents that die.
+        /// Waits for a change, renews its heartbeat, and cleans up after agents that die.
         #[default]
         Idle "idle",
         /// Waits for a change and does nothing else: no heartbeat, no wake-up.
         Hibernate "hibernate",
-        /// Ends.
+        /// Exits.
         Terminate "terminate",
     }
 }
 
-/// A queue's front matter: its own settings, and the defaults of its items. Keys that are not here are the owner's.
+/// A queue's front matter: its own settings, and the defaults of its items. Other keys are the owner's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Front {
     pub id: Option<String>,
     pub name: Option<String>,
     /// `type:`, such as feature, bug or drone.
     pub kind: Option<String>,
-    /// Its place among queues: agents without a list of their own take from 0 first; `None`: [`DEFAULT_PRIORITY`].
+    /// Its priority among queues: agents without a list of queues take from 0 first; `None`: [`DEFAULT_PRIORITY`].
     pub priority: Option<u8>,
     pub empty_behavior: Option<EmptyBehavior>,
     pub max_attempts: Option<u32>,
-    /// As of its items that name none.
+    /// Default for its items.
     pub max_wait: Option<Period>,
     pub runner: Option<String>,
     pub role: Option<String>,
-    /// When a person is asked: before the `start`, before the `merge`; may be empty.
+    /// When a person has to approve: before the `start`, before the `merge`; may be empty.
     pub approve: Vec<Consent>,
-    /// Who reviews the work: roles, or `person`.
+    /// Default reviewers: roles, or `person`.
     pub review: Option<Vec<String>>,
-    /// As of its items that name none.
+    /// Default for its items.
     pub result: Option<Expected>,
-    /// How the runs of its items are watched.
+    /// Watch settings for runs of its items.
     pub watch: Option<WatchSetting>,
-    /// What it is to come to, for a planner.
+    /// Its goal, for a planner.
     pub goal: Option<String>,
-    /// Its cards move between its lanes at each transition. A board of Obsidian's Kanban is so unless it says otherwise.
+    /// Whether items move between its lanes at each transition. The default of a board of Obsidian's Kanban.
     pub live: bool,
-    /// Headings in words of its owner's own, and the lanes that they are.
+    /// The owner's own headings, with their lanes.
     #[serde(skip)]
     pub lanes: Vec<(String, LaneKind)>,
-    /// It has an error: what holds for its items is not known, and none is taken.
+    /// Whether it has an error: settings of its items are then unknown, and none is claimed.
     #[serde(skip)]
     pub is_broken: bool,
-    /// Its first key that only Tavern has, or, where it has no others than Tavern's, of those, or the one of Obsidian's Kanban: whatever headings
-    /// name lanes are some.
+    /// The key that makes headings lanes: the first that only Tavern has, or that of Obsidian's Kanban. Where all
+    /// keys are Tavern's, any of them.
     #[serde(skip)]
     pub board_key: Option<String>,
-    /// It has the key of Obsidian's Kanban: each heading is a column.
+    /// Whether it has the key of Obsidian's Kanban: each heading is then a column.
     #[serde(skip)]
     pub is_kanban: bool,
 }
 
-/// The priority of a queue, or of an item, that names none.
+/// Default priority of queues and items.
 pub const DEFAULT_PRIORITY: u8 = 2;
 
 const KEYS: [(&str, Shape); 16] = [
@@ -100,20 +100,21 @@ const KEYS: [(&str, Shape); 16] = [
     (LANES, Shape::Lanes),
 ];
 
-/// So many of them are words that other programs have there, too: alone with theirs they make no board, and any value is fine.
+/// The first of these keys are used by other programs, too: alone they make no board, and any value is fine.
 const OF_OTHERS: usize = 4;
 
 const LANES: &str = "lanes";
 
 const TOML: &str = "+++";
 
-/// Bytes of front matter that are read. Each item of the queue is asked with it.
+/// Maximum bytes of front matter, as it is read for each item of the queue.
 const MOST: usize = 16 << 10;
 
 const KANBAN: &str = "kanban-plugin";
 
-/// The front matter at the head of `text` and where the rest begins. A byte order mark may come before it; without front
-/// matter the rest begins at the first byte that is no such mark.
+/// Returns the front matter at the head of `text`, and where the rest begins. A byte order mark may come before it.
+/// Without front
+/// matter the rest begins behind such a mark.
 pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let start = if text.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
@@ -131,7 +132,7 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
             .any(|problem| problem.severity == Severity::Error);
         return (Front { is_broken, ..front }, rest);
     }
-    // A rule may stand at the head of a document; only what looks like a key makes it front matter.
+    // A document may begin with a rule; it is front matter only with a key.
     let next = text[content.start..].lines().next().unwrap_or("");
     if next.split_once(':').is_some_and(|(name, _)| is_key(name)) {
         problems.push(Problem::warning(
@@ -144,7 +145,8 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     (Front::default(), start)
 }
 
-/// What stands between the fences at the head of `text`, behind a byte order mark; and where the rest begins, if it is ever closed.
+/// Returns the range between the fences at the head of `text`, behind a byte order mark, and where the rest begins,
+/// if closed.
 pub(super) fn fenced(text: &str) -> Option<(Range<usize>, Option<usize>)> {
     let mut lines = text.split_inclusive('\n');
     let first = lines
@@ -160,7 +162,8 @@ pub(super) fn fenced(text: &str) -> Option<(Range<usize>, Option<usize>)> {
     Some((first.len()..at, None))
 }
 
-/// Where front matter in TOML ends, as Hugo has it between `+++` and `+++`: another program's. 0 where there is none.
+/// Returns the end of TOML front matter between `+++` lines (as in Hugo), which belongs to another program; 0 if
+/// there is none.
 fn toml(text: &str) -> usize {
     let begins = |line: &str| {
         let is_key = |(key, _): (&str, &str)| is_word(key.trim_end());
@@ -190,8 +193,9 @@ fn is_fence(line: &str, fence: &str) -> bool {
     })
 }
 
-/// `None` where it has boxes that are not in the values of a mapping, and no key of Tavern's: what stands between two rules. A mapping that
-/// can't be read is known by its first line, and by boxes that are all further in.
+/// Returns `None` for text between two rules: it has boxes outside of the values of a mapping, and no key of
+/// Tavern's.
+/// An unreadable mapping is recognized by its first line, with all boxes further in.
 fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Option<Front> {
     let spans = LazyCell::new(|| key_spans(text, content.clone()));
     if content.len() > MOST {
@@ -210,7 +214,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
         .filter(|_| names.iter().all(|name| is_key(name))));
     let is_own = own.is_some();
     let is_kanban = names.contains(&KANBAN);
-    // In a mapping a value may be a text with boxes.
+    // A value of a mapping may be a text with boxes.
     let has_boxes = match &read {
         Ok(Value::Mapping(_)) => names.iter().any(|name| markup::has_box(name)),
         _ => {
@@ -242,7 +246,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     };
     let map = match read {
         Ok(Value::Mapping(map)) => map,
-        // Another program's, or a person's, and in whatever form they like.
+        // It belongs to another program or a person, in any form.
         _ if !is_own => return Some(front),
         Ok(_) => {
             problems.push(Problem::error(
@@ -279,7 +283,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
                     shape.expects()
                 };
                 let message = format!("invalid value for the queue's `{name}`");
-                // Where other programs have all of the keys as well, it may be theirs.
+                // If other programs use all of these keys, it may be theirs.
                 let make = if of_queues {
                     Problem::error
                 } else {
@@ -313,7 +317,8 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     Some(front)
 }
 
-/// Nothing of it is read. Without a key that only Tavern has it is another program's, or, where it has boxes, what stands between two rules.
+/// Rejects front matter that is too long to read. Without a key that only Tavern has it is another program's or, with
+/// boxes, text between two rules.
 fn too_long(
     text: &str,
     content: Range<usize>,
@@ -344,13 +349,13 @@ fn too_long(
     Some(Front::default())
 }
 
-/// A key of queues.
+/// Returns true for a key of queues.
 fn is_key(name: &str) -> bool {
     KEYS.iter().any(|(key, _)| *key == name)
 }
 
-/// Whoever writes a key of items in front matter means all of them, and relies on it. Some are words that other programs have
-/// there, too, and `tags` always is.
+/// Returns the severity for a key of items in front matter: it was meant for all of them. Other programs use some of
+/// these words, and always `tags`.
 fn of_items(name: &str) -> Option<Severity> {
     match Key::named(name).filter(|key| key.owner() == Owner::Person)? {
         Key::Tags => None,
@@ -366,26 +371,26 @@ fn of_items(name: &str) -> Option<Severity> {
 }
 
 impl Front {
-    /// Its place among queues, with 0 the first.
+    /// Returns its priority among queues, 0 first.
     pub fn rank(&self) -> u8 {
         self.priority.unwrap_or(DEFAULT_PRIORITY)
     }
 
-    /// The lane that a heading names: in its owner's words, else in Tavern's.
+    /// Returns the lane that a heading names: by the owner's names, else by Tavern's.
     pub fn lane_named(&self, heading: &str) -> Option<LaneKind> {
         LaneKind::mapped(&self.lanes, heading).or_else(|| LaneKind::named(heading))
     }
 
-    /// The key that makes headings lanes, known or not.
+    /// Returns the key that makes all headings lanes.
     pub fn says_lanes(&self) -> Option<&'static str> {
         let key = if self.is_kanban { Some(KANBAN) } else { None };
         key.or((!self.lanes.is_empty()).then_some(LANES))
     }
 
-    /// All of it that could be told to an agent, or changes what is run, a line a key.
+    /// Returns all text that could be sent to an agent, or changes what is run, one line for each key.
     pub fn wording(&self) -> String {
         static PLAIN: LazyLock<Front> = LazyLock::new(Front::default);
-        // It is asked for each item of a queue, and most queues say nothing.
+        // This is read for each item of a queue, and most queues have none of it.
         if *self == *PLAIN {
             return String::new();
         }
@@ -416,7 +421,7 @@ impl Front {
             .collect()
     }
 
-    /// False: the value is none for this key.
+    /// Sets a key. Returns false if the value does not fit it.
     fn set(&mut self, name: &str, value: Option<Field<'_>>) -> bool {
         match (name, value) {
             ("priority", Some(Field::Number(number))) => self.priority = u8::try_from(number).ok(),
@@ -452,7 +457,7 @@ impl Front {
     }
 }
 
-/// The line at the margin on which each key stands first.
+/// Returns the line at the margin where each key first stands.
 fn key_spans(text: &str, content: Range<usize>) -> HashMap<String, Range<usize>> {
     let mut spans = HashMap::new();
     let mut at = content.start;
@@ -460,7 +465,7 @@ fn key_spans(text: &str, content: Range<usize>) -> HashMap<String, Range<usize>>
         let key = line
             .split_once(':')
             .filter(|(key, _)| !key.starts_with([' ', '\t']));
-        // As YAML reads it: in quotes, say.
+        // Read as YAML, as it may be in quotes.
         if let Some(key) = key.and_then(|(key, _)| yaml::read(key).ok()) {
             spans.entry(key).or_insert(at..at + line.trim_end().len());
         }

@@ -1,4 +1,4 @@
-//! The keys of an item: the one table of them, with the shape of each one's value and whose it is.
+//! The keys of an item: the one table of them, with the shape of each value and its owner.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use crate::lane::LaneKind;
 use crate::near::{mistyped, slipped};
 use crate::status::{Expected, Mode, OnFailure, Status};
 
-/// What a key's value must look like.
+/// The required shape of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Priority,
@@ -16,9 +16,9 @@ pub enum Shape {
     Text,
     /// One word that names something of the configuration.
     Word,
-    /// Several, set apart by commas if not written as a list.
+    /// Several words, separated by commas if not written as a list.
     Words,
-    /// One or several; a comma belongs to the text.
+    /// One or several commands; a comma belongs to the text.
     Commands,
     Budget,
     Flag,
@@ -31,7 +31,7 @@ pub enum Shape {
     Status,
     /// `draft` or `pending`.
     Lane,
-    /// Of a queue: headings, each with the lane that it is.
+    /// Queues only: headings, each with its lane.
     Lanes,
     /// `start`, `merge` or both.
     Moments,
@@ -41,17 +41,17 @@ pub enum Shape {
     Watch,
 }
 
-/// Who writes a key.
+/// The owner of a key, which writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A person, or an agent that adds an item: no transition changes it.
+    /// A person, or an agent that adds an item; no transition changes the key.
     Person,
-    /// Tavern, with each transition: it is part of the item's state.
+    /// Tavern, with each transition: the key is part of the item's state.
     State,
 }
 
 impl Owner {
-    /// Whose keys a title line may have: one without an ID no program has written to.
+    /// Returns whose keys a title line may have. No program has written to a line without an ID.
     pub fn of_line(id: Option<&TaskId>) -> Owner {
         if id.is_some() {
             Owner::State
@@ -63,7 +63,7 @@ impl Owner {
 
 macro_rules! keys {
     ($($key:ident $name:literal $shape:ident $owner:ident,)*) => {
-        /// A key that Tavern knows. Others are kept as they stand.
+        /// A key that Tavern knows. Others are kept as written.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Key { $($key,)* }
 
@@ -137,23 +137,26 @@ keys! {
 }
 
 impl Key {
-    /// A person may mean it who types an item: a key of their own, or how it begins. Nobody has asked what they could answer.
+    /// Returns true if a person may type the key in a new item: a key of their own, or one for its start. `answer` is
+    /// not, as there
+    /// is no question yet.
     pub fn may_be_typed(self) -> bool {
         (self.owner() == Owner::Person && self != Key::Answer)
             || matches!(self, Key::Status | Key::NotBefore)
     }
 
-    /// Tavern remembers it apart from the item's text ([`super::states`]).
+    /// Returns true if Tavern keeps it apart from the item's text ([`super::states`]).
     pub fn is_apart(self) -> bool {
         self.owner() == Owner::State
     }
 
-    /// The key of this name, where a text may have it.
+    /// Returns the key of this name, if it may stand in a text.
     pub fn of_text(name: &str) -> Option<Key> {
         Key::named(name).filter(|key| key.may_be_typed() || *key == Key::Answer)
     }
 
-    /// Without it an item would be worked on too early, or too often, or its work be merged unseen.
+    /// Returns true if the key guards the work: without it an item would start too early or too often, or be merged
+    /// unseen.
     pub fn is_guard(self) -> bool {
         use Key::{After, Approve, Budget, DoneWhen, MaxAttempts, Needs, NotBefore, Review};
         matches!(
@@ -162,14 +165,14 @@ impl Key {
         )
     }
 
-    /// `value` is a word that the key takes, but for its case or one slip; or, of a status, what a lane is called whose items are not
-    /// to be worked (`done`).
+    /// Returns true if the key takes `value` but for its case or one typo. For a status, also if it names a lane
+    /// whose items are not worked (`done`).
     pub fn nearly_takes(self, value: &str) -> bool {
         let names_lane = || LaneKind::named(value).is_some_and(|lane| lane != LaneKind::Pending);
         slipped(value, self.shape().words()).is_some() || self == Key::Status && names_lane()
     }
 
-    /// The known key that `name` is but for one slip.
+    /// Returns the known key that `name` is but for one typo.
     pub fn nearest(name: &str) -> Option<Key> {
         if is_of_others(name) {
             return Some(Key::After);
@@ -177,7 +180,7 @@ impl Key {
         slipped(name.trim_matches(QUOTES), Key::names_of_text()).and_then(Key::named)
     }
 
-    /// The known key that `name` says, be it mistyped.
+    /// Returns the known key that `name` means, also with a typo.
     pub fn meant(name: &str) -> Option<Key> {
         Key::named(name).or_else(|| {
             if Key::is_mistyped(name) {
@@ -188,7 +191,7 @@ impl Key {
         })
     }
 
-    /// `name` is a known key, mistyped: what it says was meant to count.
+    /// Returns true if `name` is a known key with a typo, so that it was meant to count.
     pub fn is_mistyped(name: &str) -> bool {
         let name = name.trim_matches(QUOTES);
         let is_of_state = Key::named(name).is_some_and(Key::is_apart);
@@ -200,19 +203,20 @@ impl Key {
         names.filter(|name| Key::of_text(name).is_some())
     }
 
-    /// `name` is a word of others for `after` that stands in prose, too, such as `Blocked by` or `requires`.
+    /// Returns true if `name` is a foreign word for `after` that occurs in prose, too, such as `Blocked by` or
+    /// `requires`.
     pub fn is_prose(name: &str) -> bool {
         let is_spelt_as_key =
             |(at, c): (usize, char)| matches!(c, '-' | '_') || at > 0 && c.is_ascii_uppercase();
         is_of_others(name) && !name.char_indices().any(is_spelt_as_key)
     }
 
-    /// `name` says what waits for the item: the other way round than `after`.
+    /// Returns true if `name` is the inverse of `after`.
     pub fn is_inverse(name: &str) -> bool {
         INVERSE.contains(&letters(name).as_str())
     }
 
-    /// Words that say what an item waits for, or what waits for it, may begin with this one: `Depends on x`.
+    /// Returns true if a sentence about dependencies may begin with this word: `Depends on x`.
     pub fn may_begin_sentence(word: &str) -> bool {
         let word = word.to_ascii_lowercase();
         let names = OF_PROGRAMS.iter().chain(&OF_PEOPLE).chain(&INVERSE);
@@ -220,7 +224,9 @@ impl Key {
         !word.is_empty() && names.chain(&known).any(|name| name.starts_with(&word))
     }
 
-    /// A key that guards the work, or a word for what waits, or is waited for, may begin with this letter. A quick look: not in mistyped ones.
+    /// Returns true if a guarding key, or a word for a dependency in either direction, may begin with this letter. A
+    /// quick
+    /// check that leaves out typos.
     pub fn may_begin_with(letter: u8) -> bool {
         static INITIALS: LazyLock<[bool; 256]> = LazyLock::new(|| {
             let guards = Key::ALL.iter().filter(|key| key.is_guard());
@@ -236,18 +242,18 @@ impl Key {
         INITIALS[usize::from(letter)]
     }
 
-    /// `name` is what other programs call `after`.
+    /// Returns true if other programs use `name` for `after`.
     pub fn is_of_programs(name: &str) -> bool {
         !name.contains(' ') && OF_PROGRAMS.contains(&letters(name).as_str())
     }
 }
 
-/// The words for 0 to 3.
+/// Words for the priorities 0 to 3.
 pub const PRIORITIES: [&str; 4] = ["critical", "high", "medium", "low"];
 
 const QUOTES: [char; 2] = ['"', '\''];
 
-/// What other programs call `after`, and people.
+/// Words for `after` used by other programs, and by people.
 const OF_PROGRAMS: [&str; 5] = ["blockedby", "dependson", "depends", "deps", "requires"];
 const OF_PEOPLE: [&str; 19] = [
     "blocked",
@@ -270,7 +276,7 @@ const OF_PEOPLE: [&str; 19] = [
     "waitingfor",
     "waitingon",
 ];
-/// The other way round: what waits for the item.
+/// Words for the inverse of `after`.
 const INVERSE: [&str; 5] = ["before", "blocking", "blocks", "precedes", "unblocks"];
 
 fn is_of_others(name: &str) -> bool {
@@ -286,7 +292,7 @@ fn letters(name: &str) -> String {
 }
 
 impl Shape {
-    /// The words that it takes, where they are all that it takes, or nearly.
+    /// Returns the words that the shape takes, if it takes no others, or few.
     fn words(self) -> Vec<&'static str> {
         match self {
             Shape::Priority => PRIORITIES.to_vec(),
@@ -300,7 +306,7 @@ impl Shape {
         }
     }
 
-    /// What to write, for the hint of a wrong value.
+    /// Returns the expected value, for the hint about a wrong one.
     pub fn expects(self) -> &'static str {
         match self {
             Shape::Priority => "write 0 (most urgent) to 9, or critical, high, medium or low",

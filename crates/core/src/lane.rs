@@ -1,11 +1,11 @@
-//! Lanes and what they say: the table from where an item stands to its status.
+//! Lanes, and the table from an item's place to its status.
 //!
 //! Knows nothing of Markdown: a heading comes as its bare text.
 
 use crate::near::mistyped;
 use crate::status::Status;
 
-/// What a lane's heading says of the items beneath it.
+/// The meaning of a lane's heading for the items beneath it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LaneKind {
     Draft,
@@ -17,13 +17,13 @@ pub enum LaneKind {
     /// Holds completed and cancelled.
     Completed,
     Dead,
-    /// Where other programs, such as Obsidian's Kanban, put away what is done with. What is there has ended; nothing is
-    /// ever moved there, and a document that has it has no lanes by that.
+    /// Where other programs, such as Obsidian's Kanban, put finished items. Its items have ended, and nothing is
+    /// ever moved there. It alone does not make a document one with lanes.
     Archive,
 }
 
 impl LaneKind {
-    /// Those that items are moved to.
+    /// Lanes that items are moved to.
     pub const ALL: [LaneKind; 7] = [
         LaneKind::Draft,
         LaneKind::Pending,
@@ -34,7 +34,7 @@ impl LaneKind {
         LaneKind::Dead,
     ];
 
-    /// The lane in which an item of this status belongs.
+    /// Returns the lane for items of this status.
     pub fn of(status: Status) -> LaneKind {
         match status {
             Status::Reviewing | Status::Approved => LaneKind::InReview,
@@ -46,20 +46,20 @@ impl LaneKind {
         }
     }
 
-    /// What an open item in this lane is if no key says anything else.
+    /// Returns the status of an open item in this lane without a key.
     pub fn status(self) -> Status {
         LANES[self as usize].1
     }
 
-    /// As `tavern init` writes the heading.
+    /// Returns the heading as `tavern init` writes it.
     pub fn name(self) -> &'static str {
         LANES[self as usize].2
     }
 
-    /// The lane that a heading's text names. Case, emoji, emphasis, punctuation, counts (`Done (3)`) and the words
+    /// Returns the lane that a heading names. Case, emoji, emphasis, punctuation, counts (`Done (3)`) and the words
     /// "items", "tasks", "list", "queue" and "lane" behind the name don't matter.
     pub fn named(heading: &str) -> Option<LaneKind> {
-        // No lane's name is longer, and most headings of a long document are no lanes.
+        // No lane has a longer name, and most headings of a long document are no lanes.
         if heading.len() > 80 {
             return None;
         }
@@ -71,7 +71,7 @@ impl LaneKind {
         LaneKind::called(name)
     }
 
-    /// As [`LaneKind::named`], in words of an owner's own: of several the first.
+    /// As [`LaneKind::named`], with names of the owner; of several the first.
     pub fn mapped(lanes: &[(String, LaneKind)], heading: &str) -> Option<LaneKind> {
         let spelt = spelt(heading);
         lanes
@@ -80,7 +80,8 @@ impl LaneKind {
             .map(|(_, kind)| *kind)
     }
 
-    /// The lane that a heading is an unmistakable slip of, as [`mistyped`] has it of words. `Undone` is no `Done`.
+    /// Returns the lane that a heading names with an unmistakable typo, as [`mistyped`] decides for words. `Undone`
+    /// is not `Done`.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
         let begins_alike = |known: &str| {
@@ -102,7 +103,7 @@ impl LaneKind {
     }
 }
 
-/// A lane, what its open items are, how it is written, and what it is known by.
+/// A lane, the status of its open items, its heading, and its other names.
 type Row = (LaneKind, Status, &'static str, &'static [&'static str]);
 
 const LANES: [Row; 8] = [
@@ -156,7 +157,7 @@ const LANES: [Row; 8] = [
     ),
 ];
 
-/// What Obsidian's Kanban writes between asterisks under the heading of a column whose cards are done, in each of its languages.
+/// The word between asterisks under a column of finished cards in Obsidian's Kanban, in each of its languages.
 const COMPLETE: [&str; 8] = [
     "Complete",
     "Fertiggestellt",
@@ -168,7 +169,7 @@ const COMPLETE: [&str; 8] = [
     "完成",
 ];
 
-/// A paragraph right under a heading says that what is under it is done.
+/// Returns true if a paragraph right under a heading marks its items as done.
 pub fn is_complete_mark(paragraph: &str) -> bool {
     paragraph
         .strip_prefix("**")
@@ -176,7 +177,8 @@ pub fn is_complete_mark(paragraph: &str) -> bool {
         .is_some_and(|word| COMPLETE.contains(&word))
 }
 
-/// A heading's letters and digits in lower case, without a count behind (`Done (3)`); the whole of one that has none.
+/// Returns a heading's letters and digits in lower case without a count (`Done (3)`), or the whole heading if it has
+/// neither.
 fn spelt(heading: &str) -> String {
     let is_count = |text: &str| {
         text.strip_suffix(')')
@@ -198,7 +200,7 @@ fn spelt(heading: &str) -> String {
     }
 }
 
-/// The letters of a heading in lower case, with one space for everything between them.
+/// Returns the letters of a heading in lower case, with one space for everything between them.
 fn bare_name(heading: &str) -> String {
     let mut name = String::with_capacity(heading.len());
     for c in heading.chars() {
@@ -212,7 +214,7 @@ fn bare_name(heading: &str) -> String {
     name
 }
 
-/// The lanes that a document has.
+/// The lanes of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneSet(u8);
 
@@ -230,17 +232,17 @@ impl LaneSet {
     }
 }
 
-/// Where an item stands, as far as its status is concerned.
+/// The place of an item, as far as its status depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LanePlace {
     Lane(LaneKind),
     /// Under no lane: in a document without lanes, or before the first heading of one with lanes.
     Loose,
-    /// Inside another item, which carries it from lane to lane: lanes don't speak of it, but for Draft and Archive.
+    /// Inside another item, which carries it from lane to lane. Its lane only counts if it is Draft or Archive.
     Nested(Option<LaneKind>),
 }
 
-/// What the item's own line says.
+/// The status shown by the item's own line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
     pub ticked: bool,
@@ -248,8 +250,9 @@ pub struct Said {
     pub status: Option<Status>,
 }
 
-/// An item's status. The box wins over the lane and the lane over the key, but a key speaks wherever the lane has
-/// several statuses, or where the document has no lane for what the key says.
+/// Returns an item's status. The box wins over the lane and the lane over the key. But the key counts where the lane
+/// has
+/// several statuses, or where the document has no lane for the key's status.
 pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
     if said.ticked {
         return if said.status == Some(Status::Cancelled) {
@@ -272,7 +275,7 @@ pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
         LanePlace::Lane(LaneKind::Archive) => said.status.unwrap_or(Status::Completed),
         LanePlace::Lane(LaneKind::Completed) => match (unplaced, said) {
             (Some(status), _) => status,
-            // It was not, so a person has moved it here.
+            // A person has moved it here.
             (
                 None,
                 Said {
@@ -292,12 +295,12 @@ pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
     }
 }
 
-/// Whether the box is ticked for this status.
+/// Returns true if the box is ticked for this status.
 pub fn is_ticked(status: Status) -> bool {
     matches!(status, Status::Completed | Status::Cancelled)
 }
 
-/// Whether an item that is to be `status` at `place`, its box as it should be, needs a `status:` key to say so.
+/// Returns true if an item with `status` at `place` and the right box needs a `status:` key to show it.
 pub fn needs_key(status: Status, place: LanePlace, lanes: LaneSet) -> bool {
     self::status(
         place,

@@ -1,4 +1,4 @@
-//! BoardRules that a board's owner sets for what agents do: paths and commands that are not theirs, and how large a change may be. Pure.
+//! Rules that a board's owner sets for agents: forbidden paths and commands, and the size of a change. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,52 +9,52 @@ use super::shell_line::commands_of;
 use super::status::words;
 use super::touches::{is_below_root, meant};
 
-/// The rules of config.yaml, by their names.
+/// The rules of config.yaml, by name.
 pub type BoardRules = BTreeMap<String, Rule>;
 
-/// What agents are not to do.
+/// A rule for agents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rule {
-    /// Paths and globs, as in `touches`, that are not to be changed.
+    /// Paths and globs, as in `touches`, that must not be changed.
     pub paths: Vec<String>,
-    /// Beginnings of commands that are not to be run.
+    /// Beginnings of commands that must not be run.
     pub commands: Vec<String>,
-    /// Lines that a change may add and take out, together.
+    /// Maximum number of added and removed lines of a change.
     pub lines: Option<u64>,
-    /// What it does that is no part of its work.
+    /// Acts that are not part of the work.
     pub acts: Vec<Act>,
-    /// What comes of breaking it.
+    /// The consequence of a breach.
     #[serde(rename = "then")]
     pub consequence: Consequence,
 }
 
 words! {
-    /// What an agent may do that is no part of its work.
+    /// An act that is not part of an agent's work.
     Act {
-        /// It writes a file outside of its worktree with a tool that tells of it.
+        /// Writing a file outside of the worktree with a tool that reports it.
         Outside "outside",
-        /// It puts its work on a branch, a tag or a remote.
+        /// Pushing work to a branch, a tag or a remote.
         Push "push",
-        /// It changes the hooks of the repository.
+        /// Changing the hooks of the repository.
         Hooks "hooks",
-        /// It changes the repository's `.git/config`.
+        /// Changing the repository's `.git/config`.
         Settings "settings",
     }
 }
 
 words! {
-    /// What comes of breaking a rule.
+    /// The consequence of a breach.
     Consequence {
-        /// The log tells of it.
+        /// Recorded in the log only.
         Log "log",
-        /// People are told, too.
+        /// People are notified, too.
         Notify "notify",
-        /// Its agent is told, too, and Claude does not let it.
+        /// The agent gets a message, too, and Claude refuses the call.
         Warn "warn",
         /// The run is paused, with a question to a person.
         Pause "pause",
-        /// The run is ended, and has failed.
+        /// The run is ended as failed.
         Reap "reap",
     }
 }
@@ -67,14 +67,14 @@ impl Default for Consequence {
 }
 
 impl Consequence {
-    /// Claude is kept from it, where that can be seen before.
+    /// Returns true if Claude refuses the call, where the breach can be seen before.
     pub fn forbids(self) -> bool {
         self >= Consequence::Warn
     }
 }
 
 impl Rule {
-    /// It forbids nothing.
+    /// Returns true if the rule forbids nothing.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
             && self.commands.is_empty()
@@ -82,7 +82,7 @@ impl Rule {
             && self.lines.is_none()
     }
 
-    /// What in it can't mean what its writer wants: what that is, and what to write.
+    /// Returns a part of the rule that can't work as intended, with a hint.
     pub fn fault(&self) -> Option<(String, &'static str)> {
         let is_odd = |path: &&String| {
             let plain = path.trim_start_matches("./");
@@ -117,42 +117,42 @@ impl Rule {
         path.or_else(empty).or_else(compound)
     }
 
-    /// It can be held only to those who tell of each call that they make.
+    /// Returns true if the rule can only be checked for agents that report each call.
     pub fn is_of_calls(&self) -> bool {
         !self.commands.is_empty() || self.acts.contains(&Act::Outside)
     }
 
-    /// The beginnings of commands that are not to be run.
+    /// Returns the beginnings of forbidden commands.
     pub fn all_commands(&self) -> impl Iterator<Item = &str> {
         let push = self.acts.contains(&Act::Push).then_some("git push");
         self.commands.iter().map(String::as_str).chain(push)
     }
 }
 
-/// A rule that was broken.
+/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct Breach {
     pub rule: String,
-    /// A path, a command, or how many lines.
+    /// A path, a command, or a number of lines.
     pub what: String,
     pub consequence: Consequence,
 }
 
 impl Breach {
-    /// In words.
+    /// Returns the breach in words.
     pub fn words(&self) -> String {
         format!("it broke the rule `{}`: {}", self.rule, self.what)
     }
 }
 
-/// Of more than so many breaches the others are asked about later.
+/// Maximum breaches in one question; others are asked about later.
 const MOST_NAMED: usize = 20;
 
-/// Between two breaches, and behind the last of a question.
+/// Separator between breaches, and the end of a question.
 const AND: &str = "; ";
 const END: &str = ". May it? (yes or no)";
 
-/// Several breaches in one sentence, those of a rule together.
+/// Returns several breaches in one sentence, grouped by rule.
 pub fn in_words(breaches: &[&Breach]) -> String {
     let named = &breaches[..breaches.len().min(MOST_NAMED)];
     let of_rule = |of_rule: &[&Breach]| {
@@ -171,12 +171,12 @@ pub fn in_words(breaches: &[&Breach]) -> String {
     words.join(AND)
 }
 
-/// What a person is asked of breaches in these words. A yes allows those that they name.
+/// Returns the question to a person about these breaches. A yes allows the breaches it names.
 pub fn question(breaches: &str) -> String {
     format!("{breaches}{END}")
 }
 
-/// That question is about this breach, too.
+/// Returns true if the question is also about this breach.
 pub fn names(question: &str, breach: &Breach) -> bool {
     let rule = Breach {
         what: String::new(),
@@ -193,7 +193,8 @@ pub fn names(question: &str, breach: &Breach) -> bool {
     of_rule.contains(&format!("{AND}{}{AND}", breach.what))
 }
 
-/// The rules that a command line breaks. Each command of it counts, also one that another runs, and none that stands in quotes.
+/// Returns the rules that a command line breaks. Each of its commands counts, also one run by another, but none in
+/// quotes.
 pub fn of_command(rules: &BoardRules, line: &str) -> Vec<Breach> {
     let commands = commands_of(line);
     let begins = |words: &str| {
@@ -211,7 +212,7 @@ pub fn of_command(rules: &BoardRules, line: &str) -> Vec<Breach> {
     })
 }
 
-/// The rules that a change of these paths breaks, each by each path.
+/// Returns the rules that a change of these paths breaks, one breach for each path.
 pub fn of_paths(rules: &BoardRules, paths: &[String]) -> Vec<Breach> {
     broken(rules, |rule| {
         meant(paths, &rule.paths)
@@ -220,14 +221,14 @@ pub fn of_paths(rules: &BoardRules, paths: &[String]) -> Vec<Breach> {
     })
 }
 
-/// The rules that such an act breaks; `what` tells of it.
+/// Returns the rules that this act breaks; `what` describes it.
 pub fn of_act(rules: &BoardRules, act: Act, what: &str) -> Vec<Breach> {
     broken(rules, |rule| {
         rule.acts.contains(&act).then(|| what.to_owned())
     })
 }
 
-/// The rules that a change of so many lines breaks.
+/// Returns the rules that a change of so many lines breaks.
 pub fn of_lines(rules: &BoardRules, lines: u64) -> Vec<Breach> {
     broken(rules, |rule| {
         Some(format!("{lines} lines changed"))

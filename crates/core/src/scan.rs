@@ -1,8 +1,8 @@
-//! The plain shape of a queue document, read line by line: several times as fast as the Markdown parser.
+//! The plain form of a queue document, read line by line: several times as fast as the Markdown parser.
 //!
-//! Plain is what a queue mostly is: headings, paragraphs, and lists at the margin whose items hold indented text and
-//! closed fences. Of such a document the scan tells exactly what the Markdown parser would, as far as a queue is
-//! concerned; of any other it says that it isn't plain, and never guesses. Knows Markdown, not what it means to a queue.
+//! Most queues are plain: headings, paragraphs, and lists at the margin whose items hold indented text and
+//! closed fences. For such a document the scan finds exactly what the Markdown parser would, as far as a queue is
+//! concerned. It rejects any other document, and never guesses. Knows Markdown, not its meaning in a queue.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use memchr::{memchr, memchr3, memmem};
 
 use crate::markup;
 
-/// What stands at the margin of a plain document.
+/// A block at the margin of a plain document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlainBlock<'s> {
     /// `level` is the number of its hashes.
@@ -22,19 +22,19 @@ pub enum PlainBlock<'s> {
     ListItem(ListItem<'s>),
 }
 
-/// One list item. What is indented under it holds no other item that a queue would see.
+/// A list item. The text indented under it holds no other item of the queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListItem<'s> {
-    /// From its bullet to the end of its last line that isn't blank.
+    /// From its bullet to the end of its last non-blank line.
     pub span: Range<usize>,
     /// Its box, brackets included.
     pub task: Option<Range<usize>>,
-    /// Closed fences of its own, each from the opening mark to the end of the closing line.
+    /// Its closed fences, each from the opening mark to the end of the closing line.
     pub fences: &'s [Range<usize>],
 }
 
-/// Calls `found` for each block of `text` from `body` on. False if the document isn't plain; then what was found so far
-/// means nothing.
+/// Calls `found` for each block of `text` from `body` on. Returns false if the document isn't plain; earlier calls
+/// are then void.
 pub fn scan(text: &str, body: usize, found: &mut impl FnMut(PlainBlock<'_>)) -> bool {
     Scan {
         text: text.as_bytes(),
@@ -48,19 +48,19 @@ pub fn scan(text: &str, body: usize, found: &mut impl FnMut(PlainBlock<'_>)) -> 
 
 struct Scan<'t> {
     text: &'t [u8],
-    /// Start of the line to be read next.
+    /// Start of the next line.
     at: usize,
-    /// The first mark behind the last place that was looked at for one.
+    /// The first mark behind the last searched offset.
     mark: usize,
-    /// Of the list item being read.
+    /// Fences of the current list item.
     fences: Vec<Range<usize>>,
 }
 
 impl Scan<'_> {
-    /// `None`: not plain.
+    /// Returns `None` if the document isn't plain.
     fn run(&mut self, text: &str, found: &mut impl FnMut(PlainBlock<'_>)) -> Option<()> {
         let rest = &self.text[self.at..];
-        // Where comments may be, code counts.
+        // Comments depend on what is code.
         if has_controls(rest) || memmem::find(rest, b"%%").is_some() {
             return None;
         }
@@ -96,12 +96,12 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// The end of the line that begins at `start`, line end included.
+    /// Returns the end of the line that begins at `start`, line end included.
     fn line_end(&self, start: usize) -> usize {
         memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |at| start + at + 1)
     }
 
-    /// Lines that begin as text does, up to what plainly isn't theirs.
+    /// Returns the end of the text lines, up to a line that plainly isn't one.
     fn paragraph(&mut self, start: usize) -> Option<usize> {
         let mut end = start;
         while let Some(byte) = self.text.get(end) {
@@ -117,7 +117,7 @@ impl Scan<'_> {
         Some(end)
     }
 
-    /// The first line of a list item. Its box, if it has one.
+    /// Reads the first line of a list item. Returns its box, if it has one.
     fn bullet(&mut self, text: &str, line: Range<usize>) -> Option<Option<Range<usize>>> {
         let content = &self.text[line.start + 2..line.end];
         let (marks, task) = match content {
@@ -128,14 +128,14 @@ impl Scan<'_> {
         let is_plain = begins_text(&self.text[title.clone()])
             && match task {
                 Some(_) => self.is_inert(text, title),
-                // An odd box, or a part of one, is the Markdown parser's matter.
+                // Odd boxes, and nested ones, are left to the Markdown parser.
                 None => !self.has_marks(&title),
             };
         is_plain.then_some(task)
     }
 
-    /// What is indented under a list item's first line, which ends at `end`. Returns where its last line ends that isn't
-    /// blank.
+    /// Reads the text under a list item's first line, which ends at `end`. Returns the end of its last non-blank
+    /// line.
     fn rest_of_item(
         &mut self,
         text: &str,
@@ -158,7 +158,7 @@ impl Scan<'_> {
                 continue;
             }
             if indent == 0 {
-                // Text without a blank line before it would still be the item's.
+                // Text without a blank line before it still belongs to the item.
                 let is_bullet =
                     matches!(first, b'-' | b'*' | b'+') && self.text.get(start + 1) == Some(&b' ');
                 let ends = start > end || first == b'#' || is_bullet;
@@ -191,7 +191,8 @@ impl Scan<'_> {
         Some(end)
     }
 
-    /// What may begin a box or a fence stands in this line. Few lines have any, so it is looked for beyond the line's end.
+    /// Returns true if the line may have a box or fence. Few lines have any, so the search continues past the line's
+    /// end.
     fn has_marks(&mut self, line: &Range<usize>) -> bool {
         if self.mark < line.start {
             let found = memchr3(b'[', b'`', b'~', &self.text[line.start..]);
@@ -204,13 +205,13 @@ impl Scan<'_> {
         !self.has_marks(&line) || is_inert(text, self.mark..line.end)
     }
 
-    /// The fence that `opening` opens. Returns where its closing line ends; without one it isn't plain.
+    /// Returns the end of the closing line of the fence that `opening` opens; without one the document isn't plain.
     fn fence(&self, opening: Range<usize>) -> Option<usize> {
         let line = &self.text[opening.start + 2..opening.end];
         let mark = line[0];
         let length = line.iter().take_while(|byte| **byte == mark).count();
         let info = &line[length..];
-        // An entity or an escape would have to be read; a tick makes it no fence.
+        // Entities and escapes would have to be decoded; with a tick it is no fence.
         if info
             .iter()
             .any(|byte| matches!(byte, b'\\' | b'&' | b'`' | b'~'))
@@ -240,9 +241,10 @@ impl Scan<'_> {
     }
 }
 
-/// Anything but line feeds: tabs and carriage returns change what columns and lines are.
+/// Returns true if there are control characters other than line feeds. Tabs and carriage returns affect columns and
+/// lines.
 fn has_controls(bytes: &[u8]) -> bool {
-    // Chunk by chunk without an early end inside, and no wider than a byte: the compiler makes wide instructions of it.
+    // Chunks of bytes without an early exit inside let the compiler vectorize this.
     let is_control = |byte: u8| u8::from(byte < b' ') & u8::from(byte != b'\n');
     bytes.chunks(1024).any(|chunk| {
         chunk
@@ -256,7 +258,7 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\n'))
 }
 
-/// Of a line that begins with hashes, if it plainly is a heading.
+/// Returns the level of a line of hashes that is plainly a heading.
 fn heading_level(line: &[u8]) -> Option<u8> {
     let level = line.iter().take_while(|byte| **byte == b'#').count();
     let is_heading = (1..=6).contains(&level)
@@ -265,7 +267,7 @@ fn heading_level(line: &[u8]) -> Option<u8> {
     is_heading.then(|| u8::try_from(level).expect("six at most"))
 }
 
-/// A line that begins like this is text and nothing else, whatever stands around it.
+/// Returns true if a line with this beginning is always text, whatever is around it.
 fn begins_text(line: &[u8]) -> bool {
     match line {
         [b'a'..=b'z' | b'A'..=b'Z' | 0x80.., ..] => true,
@@ -284,7 +286,7 @@ fn begins_text(line: &[u8]) -> bool {
     }
 }
 
-/// Whatever this part of an item's line is, it opens no fence and is no named task.
+/// Returns true if this part of an item's line plainly opens no fence and has no box.
 fn is_inert(text: &str, line: Range<usize>) -> bool {
     let rest = &text.as_bytes()[line.clone()];
     if memmem::find(rest, b"```").is_some() || memmem::find(rest, b"~~~").is_some() {

@@ -1,4 +1,4 @@
-//! A schedule: an item that is queued at certain times, and which of these times are due. Knows no file and no clock.
+//! A schedule: an item that is queued at certain times, and which times are due. Knows no file and no clock.
 
 use chrono::{DateTime, TimeDelta};
 use serde::{Deserialize, Serialize};
@@ -9,39 +9,39 @@ use super::new_item::NewItem;
 use super::status::Timestamp;
 use super::timetable::{PassedTimes, SIGNED, Timetable, Zone};
 
-/// A time counts as missed by `missed: skip` where nobody has looked for so long after it.
+/// With `missed: skip`, a time not looked at for this long is missed.
 pub const LATE: TimeDelta = TimeDelta::hours(1);
 
-/// An item that is queued again and again.
+/// An item that is queued repeatedly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     pub name: String,
     pub when: Timetable,
-    /// The queue, by name.
+    /// Name of the queue.
     pub queue: String,
     pub missed: Missed,
     pub while_open: WhileOpen,
-    /// As if it were not there.
+    /// Whether it is paused, as if it were not there.
     pub is_paused: bool,
     pub is_draft: bool,
-    /// What is queued, but for the time.
+    /// The item to queue, without its time.
     pub item: NewItem,
 }
 
-/// What is queued of the times that have passed while nobody looked.
+/// Handling of times that passed unnoticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missed {
-    /// An item for the last of them.
+    /// One item for the last of them.
     #[default]
     Once,
-    /// An item for each.
+    /// One item for each.
     All,
     /// None, unless the last one is less than [`LATE`] ago.
     Skip,
 }
 
-/// What becomes of a time while the item of an earlier one is open.
+/// Handling of a time while the item of an earlier one is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhileOpen {
@@ -51,58 +51,58 @@ pub enum WhileOpen {
     Queue,
 }
 
-/// What the log says of a schedule: up to when its times are settled.
+/// The log's record of a schedule: until when its times are settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleMark {
     pub name: String,
-    /// The timetable that was settled, as it is written. Of another one nothing before the next look is due.
+    /// The settled timetable, as written. With another one, nothing before the next look is due.
     pub when: String,
-    /// `None`: it is there no longer.
+    /// `None`: the schedule no longer exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// The last of the times that were due with this one and are queued by the next changes: one change has no room for all.
+    /// The last of the times due with this one, which later changes queue: one change has no room for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<Timestamp>,
 }
 
-/// What is to be done about a schedule.
+/// What to do about a schedule now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It is seen for the first time, or with another timetable: its times count from there on.
+    /// It is new or has another timetable: its times count from there on.
     Begin(Timestamp),
     Wait,
     /// Times have passed.
     Due(DueTimes),
 }
 
-/// Times that have passed, and for which of them an item is to be queued.
+/// Passed times, and those for which an item is to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTimes {
-    /// The oldest first.
+    /// Oldest first.
     pub wanted: Vec<Timestamp>,
     /// The last of all.
     pub last: Timestamp,
-    /// How many are not wanted.
+    /// Number of times not wanted.
     pub missed: usize,
-    /// There are older ones, which nobody has counted.
+    /// Whether there are older ones, which were not counted.
     pub has_more: bool,
-    /// They were due with others that are queued by now: that these are open keeps nothing from being queued.
+    /// Whether they were due with others that are queued by now. Those being open does not stop these.
     pub is_rest: bool,
 }
 
 impl Schedule {
-    /// What is to be done at `now`, if `mark` is the last that the log says of it.
+    /// Returns what to do at `now`, with `mark` as the log's last record.
     pub fn turn(&self, mark: Option<&ScheduleMark>, now: Timestamp) -> Turn {
         let known = mark.and_then(|mark| mark.until.filter(|_| mark.when == self.when.to_string()));
         let Some(since) = known else {
-            // A clock that was set back brings no time twice.
+            // A clock that was set back repeats no time.
             return Turn::Begin(
                 mark.and_then(|mark| mark.until)
                     .map_or(now, |until| until.max(now)),
             );
         };
         let passed = |until: Timestamp| self.when.passed(since, until.min(now));
-        // What came later is for when these are done with.
+        // Later times wait until these are done.
         let rest = mark
             .and_then(|mark| mark.rest)
             .map(passed)
@@ -130,7 +130,7 @@ impl Schedule {
         })
     }
 
-    /// The next time after `mark` and `now`.
+    /// Returns the next time after `mark` and `now`.
     pub fn next(&self, mark: Option<&ScheduleMark>, now: Timestamp) -> Option<Timestamp> {
         let settled = mark.and_then(|mark| mark.until).unwrap_or(now);
         self.when
@@ -138,7 +138,7 @@ impl Schedule {
             .filter(|_| !self.is_paused)
     }
 
-    /// What the log says once all up to `until` is settled.
+    /// Returns the record after all times up to `until` are settled.
     pub fn mark(&self, until: Timestamp) -> ScheduleMark {
         ScheduleMark {
             name: self.name.clone(),
@@ -148,7 +148,7 @@ impl Schedule {
         }
     }
 
-    /// How an item says that it is that of this time: the same in each clone.
+    /// Returns the mark that ties an item to this time: the same in each clone.
     pub fn sign(&self, time: Timestamp) -> String {
         format!("{}@{}", self.name, self.zone().written(time))
     }
@@ -157,7 +157,7 @@ impl Schedule {
         self.when.zone()
     }
 
-    /// The item for a time: `{date}`, `{time}` and `{name}` in its words are that one's.
+    /// Returns the item for a time, with `{date}`, `{time}` and `{name}` in its texts replaced.
     pub fn item_for(&self, time: Timestamp) -> NewItem {
         let (date, clock) = (
             self.zone().format(time, "%Y-%m-%d"),
@@ -177,7 +177,7 @@ impl Schedule {
     }
 }
 
-/// The name of the schedule, and the time, of what [`Schedule::sign`] gives.
+/// Parses the schedule's name and the time from the result of [`Schedule::sign`].
 pub fn read_sign(sign: &str) -> Option<(&str, Timestamp)> {
     let (name, time) = sign.rsplit_once('@')?;
     Some((name, DateTime::parse_from_str(time, SIGNED).ok()?.to_utc()))

@@ -1,6 +1,6 @@
-//! Reading a queue document: from the Markdown parser's events, or from the scan of a plain one, to lanes and items.
+//! Reads a queue document into lanes and items, from the Markdown parser's events or the scan of a plain document.
 //!
-//! Never fails; what is wrong comes back beside the document. Knows nothing of edits.
+//! Never fails; problems are returned beside the document. Knows nothing of edits.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -29,14 +29,14 @@ mod fence;
 mod heading;
 mod odd_box;
 
-/// Parses a queue document. Never fails: what can't be read is reported, quarantined and stays as it stands.
+/// Parses a queue document. Never fails: unreadable parts are reported, quarantined and left unchanged.
 pub fn parse(text: &str) -> (Document<'_>, Vec<Problem>) {
     let (mut document, mut problems) = read(text);
     document.read_prose(&mut problems);
     (document, problems)
 }
 
-/// The title of the first item of a text, where it has one.
+/// Returns the title of the first item of a text, if it has one.
 pub fn title_of(text: &str) -> Option<String> {
     let (document, _) = parse(text);
     document
@@ -46,11 +46,11 @@ pub fn title_of(text: &str) -> Option<String> {
         .filter(|title| !title.is_empty())
 }
 
-/// As [`parse`], of a part of a document: nothing is told of names that stand elsewhere in it.
+/// As [`parse`], for a part of a document: names defined elsewhere in it are not reported.
 pub(super) fn read(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (front, body) = front::read(text, &mut problems);
-    // Where a list begins, which counts there, the plain scan does not tell.
+    // The plain scan does not report where a list begins, which counts there.
     let plain = if front.is_kanban {
         None
     } else {
@@ -61,14 +61,14 @@ pub(super) fn read(text: &str) -> (Document<'_>, Vec<Problem>) {
     (document, problems)
 }
 
-/// As [`parse`], but an item is read when it is first asked for: to change one item of a long document.
+/// As [`parse`], but items are read on demand: for a change of one item of a long document.
 pub fn open(text: &str) -> Document<'_> {
     let (front, body) = front::read(text, &mut Vec::new());
     let plain = Reader::new(text, text, body, &front).outline();
     plain.map_or_else(|| parse(text).0, |outline| outline.open(text))
 }
 
-/// As [`parse`], always by the Markdown parser.
+/// As [`parse`], always with the Markdown parser.
 #[cfg(test)]
 pub(crate) fn parse_as_markdown(text: &str) -> (Document<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn read_plain<'t>(text: &'t str, front: &Front) -> Option<Document<'t
         .map(|(document, _)| document)
 }
 
-/// Reads the item of a plain document that stands there.
+/// Reads the item at this place of a plain document.
 pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<'t> {
     let text = &document.text[..place.span.end];
     let mut reader = Reader::new(text, text, document.body, &document.front);
@@ -109,7 +109,7 @@ pub(super) fn read_item<'t>(document: &Document<'t>, place: &ItemPlace) -> Item<
     item
 }
 
-/// Items within items: a part of a part, and so on.
+/// Maximum depth of nested items.
 const MOST_LEVELS: usize = 16;
 
 fn lane_of(under: Option<Under>) -> Option<usize> {
@@ -133,63 +133,63 @@ fn read_markdown<'t>(text: &'t str, front: &Front, body: usize) -> (Document<'t>
     reader.finish(&conflicts)
 }
 
-/// One walk over the Markdown events.
+/// One pass over the Markdown events.
 struct Reader<'t, 's> {
     text: &'t str,
-    /// The text, its conflict markers and comments blanked; byte for byte as long.
+    /// The text with conflict markers and comments blanked, at the same byte length.
     source: &'s str,
-    /// Where the front matter ends.
+    /// End of the front matter.
     body: usize,
     front: &'s Front,
-    /// Headings name lanes: it may be a board. The archive is one anywhere.
+    /// Whether headings name lanes, as it may be a board. An archive counts in any document.
     names_lanes: bool,
     lanes: Vec<Lane>,
     items: Vec<Item<'t>>,
     tail: Option<Tail>,
     problems: Vec<Problem>,
-    /// Boxes with a mark of their owner's own.
+    /// Boxes with an owner's mark.
     own: Vec<Range<usize>>,
-    /// The list items around the current place.
+    /// List items around the current place.
     frames: Vec<Frame>,
     quotes: usize,
-    /// The headings that the current place is under, outermost first.
+    /// Headings above the current place, outermost first.
     headings: Vec<(HeadingLevel, Under)>,
-    /// The same with what they say beside lanes.
+    /// The same, with other statements of the headings.
     headed: Vec<(HeadingLevel, Headed)>,
-    /// Headings that say that boxes are no items, with how many open ones there are.
+    /// Headings by which boxes are no items, with the number of open ones.
     no_items: Vec<(Range<usize>, &'static str, usize)>,
-    /// The head of the first table.
+    /// Head of the first table.
     table: Option<usize>,
-    /// Where the last rule between blocks ends.
+    /// End of the last rule between blocks.
     rule_end: usize,
-    /// How many lists there were since the last heading.
+    /// Number of lists since the last heading.
     lists: usize,
     /// Headings that are no lanes.
     others: Vec<Other>,
-    /// For each item, what it stands under.
+    /// For each item, the heading above it.
     under: Vec<Option<Under>>,
-    /// The last place whose line was counted.
+    /// The last offset whose line was counted.
     counted: (usize, usize),
-    /// Where the first list item of the document begins that is in no other, and how many there are.
+    /// Start of the first top-level list item, and the number of them.
     listed: (usize, usize),
-    /// The boxes in quotes.
+    /// Boxes in quotes.
     quoted: Vec<Range<usize>>,
-    /// Of the last fence, if that was not closed in its item: the problem, what it is called, and how many boxes are in it.
+    /// For the last fence that was not closed in its item: its problem, its name, and the number of boxes in it.
     torn: Option<(usize, String, usize)>,
 }
 
 struct Frame {
     start: usize,
     end: usize,
-    /// How many items there were before it.
+    /// Number of items before it.
     items_before: usize,
     /// The item that this list item is.
     own: Option<usize>,
     /// The innermost item that it is or is in.
     item: Option<usize>,
-    /// It is, or is in, a step of that item.
+    /// Whether it is, or is in, a step of that item.
     is_step: bool,
-    /// It is, or is in, what its owner has marked as their own.
+    /// Whether it is, or is in, a line with its owner's mark.
     is_own: bool,
 }
 
@@ -223,7 +223,7 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    /// To read the document again, as one that is no board.
+    /// Returns a reader that reads the document as one that is no board.
     fn without_lanes(&self) -> Reader<'t, 's> {
         Reader {
             names_lanes: false,
@@ -231,16 +231,16 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    /// Headings were read as lanes, and the document is no board.
+    /// Returns true if headings were read as lanes although the document is no board.
     fn is_misread(&self) -> bool {
         !lane_set(&self.lanes).is_empty()
             && self.front.board_key.is_none()
             && !is_board(&self.lanes, &self.others)
     }
 
-    /// Without the Markdown parser, if the document is plain enough.
+    /// Reads without the Markdown parser, if the document is plain enough.
     fn read_plain(mut self) -> Option<(Document<'t>, Vec<Problem>)> {
-        // An item takes some hundred bytes of text. Growing step by step would copy all of them many times.
+        // An item has about a hundred bytes of text. Growing in steps would copy all items many times.
         self.items.reserve(self.text.len() / 128);
         let is_plain = scan(self.text, self.body, &mut |block| match block {
             PlainBlock::Heading { level, span } => self.plain_heading(level, span),
@@ -254,7 +254,7 @@ impl<'t, 's> Reader<'t, 's> {
         }
     }
 
-    /// As [`Reader::read_plain`], but of the items only where they stand.
+    /// As [`Reader::read_plain`], but finds only the places of items.
     fn outline(mut self) -> Option<Outline> {
         let mut places: Vec<ItemPlace> = Vec::with_capacity(self.text.len() / 64);
         let is_plain = scan(self.text, self.body, &mut |block| match block {
@@ -282,7 +282,7 @@ impl<'t, 's> Reader<'t, 's> {
         if self.is_misread() {
             return self.without_lanes().outline();
         }
-        // What is put behind a lane's items needs to know of the last two.
+        // Insertions behind a lane's items depend on the last two.
         for (at, ItemPlace { span, under, .. }) in places.iter().enumerate() {
             let is_among_many = places
                 .get(at + 1..at + 3)
@@ -335,7 +335,7 @@ impl<'t, 's> Reader<'t, 's> {
     fn read(&mut self) {
         let body = self.body;
         let mut source = Cow::Borrowed(&self.source[body..]);
-        // The parser takes a box for one only if something follows it, be it a line end.
+        // The parser needs something behind a box, if only a line end.
         if source.ends_with(']') {
             source.to_mut().push('\n');
         }
@@ -412,7 +412,7 @@ impl<'t, 's> Reader<'t, 's> {
         self.follow(start, end, lane);
     }
 
-    /// A list item that is or holds an item is the last of its lane so far.
+    /// Records a list item that is or holds an item as the last of its lane so far.
     fn follow(&mut self, start: usize, end: usize, lane: Option<usize>) {
         let before = match lane {
             Some(index) => self.lanes[index].tail,
@@ -470,7 +470,7 @@ impl<'t, 's> Reader<'t, 's> {
         }
         let index = self.items.len();
         let within = frame.item;
-        // What an item says holds all that is within it, and is read for each of them.
+        // An item's text includes nested ones, and is read for each of them.
         let above = std::iter::successors(within, |above| self.items[*above].within);
         if above.count() >= MOST_LEVELS {
             self.problems.push(Problem::warning(
@@ -582,7 +582,7 @@ impl<'t, 's> Reader<'t, 's> {
             metadata::read_parenthesis(text, span, &mut |entry| {
                 note(&mut item, &mut self.problems, &mut seen, entry);
             });
-            // Other programs have tags, too, with keys of their own beside them.
+            // Other programs have tags, too, with their own keys beside them.
             if item.id.is_none() && seen == Meaning::Absent(Key::Tags).bit() && !item.quarantined {
                 self.problems.truncate(told);
             }
@@ -590,7 +590,7 @@ impl<'t, 's> Reader<'t, 's> {
         if let Some(frame) = self.frames.last_mut() {
             frame.is_own |= !checked && markup::left_out(&text[item.title.clone()]).is_some();
         }
-        // Tavern strikes out what is cancelled.
+        // Tavern strikes out cancelled items.
         if checked
             && item.said.status == Some(Status::Cancelled)
             && markup::is_struck(&text[item.title.clone()])
@@ -615,7 +615,7 @@ impl<'t, 's> Reader<'t, 's> {
             .map_or(Headed::BY_NONE, |(_, headed)| *headed)
     }
 
-    /// What an item stands under that begins here and is no part of another.
+    /// Returns the heading above an item that begins here and is part of no other.
     fn stand(&mut self) -> Option<Under> {
         let under = self.headings.last().map(|(_, under)| *under);
         if let Some(Under::Other { number, .. }) = under {
@@ -775,7 +775,7 @@ impl<'t, 's> Reader<'t, 's> {
             .iter_mut()
             .zip(under)
             .for_each(|(item, under)| document.settle(item, under));
-        // What is wrong with an item that has ended, or that nobody works, holds nothing up, unless it hides others.
+        // Problems of ended or skipped items hold nothing up, unless they hide others.
         let is_idle = |problem: &Problem| {
             problem.code != "hidden-items"
                 && innermost(&items, problem.span.start)

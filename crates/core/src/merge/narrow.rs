@@ -1,5 +1,5 @@
-//! A stretch that both sides changed, looked at closely: of its lines those contradict that one side changed and the other one
-//! changed otherwise, or removed.
+//! Narrows a stretch that both sides changed. Its conflicts are lines that one side changed and the other one
+//! changed differently or removed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(super) enum Part<'t> {
     },
 }
 
-/// The parts of the stretch, in order. An item stands once, where it comes first.
+/// Returns the parts of the stretch, in order. An item is only at its first place.
 pub(super) fn narrowed<'t>(
     base: &[Atom<'t>],
     ours: &[Atom<'t>],
@@ -27,7 +27,7 @@ pub(super) fn narrowed<'t>(
         return vec![Part::Agreed(united)];
     }
     let is_bound = |atom: &Atom<'t>| atom.bound().is_some();
-    // What both have put behind what one of them changed they have put there once.
+    // A common ending that both sides added is taken once.
     let same = ours
         .iter()
         .rev()
@@ -52,7 +52,7 @@ pub(super) fn narrowed<'t>(
         parts.push(Part::Agreed(behind.to_vec()));
         return parts;
     }
-    // What contradicted before is settled as a whole, and what was written around it stands.
+    // An earlier conflict is resolved as a whole; text written around it stays.
     if let Some((first, last)) = ours
         .iter()
         .position(is_bound)
@@ -88,7 +88,7 @@ pub(super) fn narrowed<'t>(
         let is_told = says(&my_new) || says(&other_new);
         match united(&base[range], &my_new, &other_new) {
             Some(united) => parts.push(Part::Agreed(once(united))),
-            // One side changed what the other one changed or removed.
+            // One side changed lines that the other one changed or removed.
             None if is_told && !mine.is_empty() && !other.is_empty() => {
                 parts.extend(contradiction(once(my_new), once(other_new)));
             }
@@ -99,7 +99,7 @@ pub(super) fn narrowed<'t>(
     parts
 }
 
-/// A line that is left out takes the empty ones behind it along.
+/// Removes lines, and the blank ones behind each.
 fn without<'t>(atoms: &[Atom<'t>], mut is_out: impl FnMut(&Atom<'t>) -> bool) -> Vec<Atom<'t>> {
     let mut is_left_out = false;
     let mut stays = |atom: &&Atom<'t>| {
@@ -109,7 +109,7 @@ fn without<'t>(atoms: &[Atom<'t>], mut is_out: impl FnMut(&Atom<'t>) -> bool) ->
     atoms.iter().filter(|atom| stays(atom)).copied().collect()
 }
 
-/// The lines of words that both sides have put in, each once: one of them had loaded it from the other.
+/// Returns the text lines that both sides added once: one of them had loaded it from the other.
 fn new_in_both<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<'t>]) -> HashSet<Atom<'t>> {
     let times = |side: &[Atom<'t>]| {
         let mut times: HashMap<Atom<'t>, usize> = HashMap::new();
@@ -125,7 +125,7 @@ fn new_in_both<'t>(base: &[Atom<'t>], ours: &[Atom<'t>], theirs: &[Atom<'t>]) ->
     mine.keys().filter(|atom| is_one(atom)).copied().collect()
 }
 
-/// What a line says that begins with a word.
+/// Returns the text of a line that begins with a word.
 fn words<'t>(atom: &Atom<'t>) -> Option<&'t str> {
     match atom {
         Atom::Line(line) => {
@@ -135,7 +135,7 @@ fn words<'t>(atom: &Atom<'t>) -> Option<&'t str> {
     }
 }
 
-/// `side` without the lines that are new in it and with which a new one of `other` goes on: whoever typed that had loaded them.
+/// Returns `side` without new lines that a new line of `other` continues: its author had loaded them.
 pub(super) fn without_beginnings<'t>(
     base: &[Atom<'t>],
     side: &[Atom<'t>],
@@ -157,14 +157,14 @@ pub(super) fn without_beginnings<'t>(
         .collect()
 }
 
-/// A range of the base in the place of which one side has another.
+/// A range of the base, with the range of one side that replaces it.
 #[derive(Clone)]
 struct Hunk {
     base: Range<usize>,
     side: Range<usize>,
 }
 
-/// A range of the base that both sides changed, or one of them.
+/// A range of the base that one side or both changed.
 struct Overlap<'h> {
     range: Range<usize>,
     mine: &'h [Hunk],
@@ -196,7 +196,7 @@ fn overlaps<'h>(mut mine: &'h [Hunk], mut other: &'h [Hunk]) -> Vec<Overlap<'h>>
         .map(|hunk| hunk.base.start)
         .min()
     {
-        // What is put in before a line leaves the line as it is.
+        // An insertion before a line leaves the line unchanged.
         let is_insertion = [mine, other].iter().any(|hunks| {
             hunks
                 .first()
@@ -234,7 +234,7 @@ fn overlaps<'h>(mut mine: &'h [Hunk], mut other: &'h [Hunk]) -> Vec<Overlap<'h>>
     overlaps
 }
 
-/// What the hunks put in.
+/// Returns the atoms that the hunks add.
 fn new<'t>(hunks: &[Hunk], side: &[Atom<'t>]) -> Vec<Atom<'t>> {
     hunks
         .iter()
@@ -246,7 +246,7 @@ fn says(atoms: &[Atom<'_>]) -> bool {
     atoms.iter().any(|atom| !atom.is_item() && !atom.is_blank())
 }
 
-/// Without the lines that both begin and end with.
+/// Returns the contradiction, with common lines at its start and end split off.
 fn contradiction<'t>(mut ours: Vec<Atom<'t>>, mut theirs: Vec<Atom<'t>>) -> [Part<'t>; 3] {
     let same = |(one, other): &(&Atom<'t>, &Atom<'t>)| one == other;
     let head = ours.iter().zip(&theirs).take_while(same).count();
@@ -267,7 +267,7 @@ fn contradiction<'t>(mut ours: Vec<Atom<'t>>, mut theirs: Vec<Atom<'t>>) -> [Par
     ]
 }
 
-/// Takes the items out of what contradicts, each once: they contradict nobody where the lines around them do.
+/// Takes the items out of a contradiction, each once: only the lines around them contradict.
 pub(super) fn take_items<'t>(
     ours: &mut Vec<Atom<'t>>,
     theirs: &mut Vec<Atom<'t>>,
@@ -281,8 +281,8 @@ pub(super) fn take_items<'t>(
     items
 }
 
-/// Both sides' versions of a stretch in one, if they don't contradict each other: items beside items, and lines that
-/// only one of them changed.
+/// Unites both sides' versions of a stretch if they don't contradict: items side by side, and lines that
+/// only one side changed.
 fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
     let lines = |atoms: &[Atom<'t>]| -> Vec<Atom<'t>> {
         atoms
@@ -303,12 +303,13 @@ fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option
     } else {
         return None;
     };
-    // The lines are those of the first; of the second only its items.
+    // The lines are those of the first; the second adds only its items.
     Some(side_by_side(first, second, Atom::is_item))
 }
 
-/// New lines of both sides, those that both have once: somebody who goes on with what they saved has it in both. `None` if
-/// they have none in common, or there are fences, which would be taken apart.
+/// Interleaves new lines of both sides, common ones once: an editor that continues a saved text has it in both.
+/// `None` if
+/// none are common, or if there are fences, which would be split.
 fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
     let said = |atoms: &[Atom<'t>]| -> Vec<usize> {
         (0..atoms.len())
@@ -363,8 +364,8 @@ fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>
     Some(all)
 }
 
-/// One after the other: of the second what `is_wanted` and isn't an item of the first, with one blank line where both
-/// have one.
+/// Joins both: of the second, atoms that are `is_wanted` and no item of the first. Where both have a blank line,
+/// one stays.
 fn side_by_side<'t>(
     first: &[Atom<'t>],
     second: &[Atom<'t>],
