@@ -1,4 +1,4 @@
-//! Documents as people write them, odd ones above all, and what is read of them.
+//! Documents as people write them, odd ones above all, and the expected result of reading them.
 
 use crate::document::{Document, Item, open, parse, parse_as_markdown};
 use crate::lane::LaneKind;
@@ -93,7 +93,7 @@ fn items_are_found_wherever_markdown_has_them() {
             &["1 pending a", "2 completed b", "3 pending c", "4 pending d"],
         ),
         ("   - [ ] a\n", &["1 pending a"]),
-        // Four columns in is code, and so is a fence; quotes and HTML are text.
+        // Indented by four columns it is code, as in a fence; quotes and HTML are text.
         ("    - [ ] a\n", &[]),
         ("```\n- [ ] a\n```\n- [ ] b\n", &["4 pending b"]),
         ("> - [ ] a\n\n- [ ] b\n", &["3 pending b"]),
@@ -115,7 +115,7 @@ fn items_are_found_wherever_markdown_has_them() {
             ],
         ),
         ("- - [ ] a\n", &["~1 pending a"]),
-        // Titles are what they are.
+        // Titles are kept as typed.
         ("- [ ]   spaced out  \n", &["1 pending spaced out"]),
         (
             "- [ ] first line\n  second line\n",
@@ -132,7 +132,7 @@ fn items_are_found_wherever_markdown_has_them() {
             "- [ ] T-1: a (priority: 1) ^k3j9ab\n- [ ] 2 ^2 b\n- [ ] ^x\n",
             &["1 pending T-1: a", "2 pending 2 ^2 b", "3 pending ^x"],
         ),
-        // Blanks of all kinds.
+        // All kinds of blanks.
         (
             "- [ ] \u{a0}T-1: a\n- [ ]\u{b}b\n",
             &["1 pending T-1: a", "2 pending b"],
@@ -149,7 +149,7 @@ fn items_are_found_wherever_markdown_has_them() {
                 "6 pending t-1: e",
             ],
         ),
-        // An empty one is a field to fill in, unless it says something; then it is told, not worked.
+        // An empty item is a field to fill in. With any content it is reported and not worked.
         (
             "- [ ]\n- [x] \n\n- [ ] T-1:\n- [ ] (role: coder)\n- [ ]\n  a\n- [ ] a\n  - [ ]\n",
             &[
@@ -188,7 +188,7 @@ fn lanes_are_headings_of_any_level() {
             &["3 waiting a", "5 dead b", "7 waiting c"],
         ),
         ("- [ ] a\n# Draft\n- [ ] b\n", &["1 pending a", "3 draft b"]),
-        // Under a heading that is no lane an item is not worked, if there are lanes at all.
+        // If there are lanes, items under other headings are not worked.
         (
             "# Notes\n- [ ] a\n- [ ] b\n# Pending\n- [ ] c\n# Done",
             &["!2 pending a", "!3 pending b", "5 pending c"],
@@ -203,7 +203,7 @@ fn lanes_are_headings_of_any_level() {
             &["1 pending a", "3 pending b"],
         ),
         ("> ## Done\n\n- [ ] b\n", &["3 pending b"]),
-        // A draft's named parts are drafts; otherwise only a part's own line speaks.
+        // Named parts of a draft are drafts; otherwise only a part's own line counts.
         (
             "## Draft\n- [ ] a\n  - [ ] T-1: b\n## Completed\n- [x] c\n  - [ ] T-2: d\n",
             &[
@@ -246,7 +246,7 @@ fn lanes_are_headings_of_any_level() {
 #[test]
 fn lanes_are_those_of_a_board_alone() {
     let rows: &[(&str, &[&str])] = &[
-        // One heading makes none, whatever is under it, and wherever it stands.
+        // One heading makes no lanes, whatever is under it, and wherever it stands.
         (
             "## A\n- [ ] a\n## TODO\n- [ ] b\n## Done\n## B\n- [ ] c\n",
             &["2 pending a", "4 pending b", "7 pending c"],
@@ -259,7 +259,8 @@ fn lanes_are_those_of_a_board_alone() {
             "## A\n- [ ] a (status: draft)\n## Draft\n- [x] b\n",
             &["2 draft a", "4 completed b"],
         ),
-        // Lanes count with items or without, others only with items right under them, and nobody counts what is in a lane.
+        // Lanes count with or without items, other headings only with items right under them. Headings in a lane
+        // don't count.
         (
             "## A\n- [ ] a\n## Doing\n## Done\n- [ ] b\n",
             &["!2 pending a", "5 completed b"],
@@ -280,7 +281,7 @@ fn lanes_are_those_of_a_board_alone() {
             "- [ ] a\n# Doing\n- [ ] b\n",
             &["1 pending a", "3 in_progress b"],
         ),
-        // A slip of a lane's name is neither, and the archive is what it is anywhere.
+        // A typo of a lane's name counts as neither; an archive counts anywhere.
         (
             "# Complted\n- [ ] a\n# Doing\n- [ ] b\n",
             &["!2 pending a", "4 in_progress b"],
@@ -289,7 +290,7 @@ fn lanes_are_those_of_a_board_alone() {
             "# A\n- [ ] a\n# Doing\n- [ ] b\n# Archive\n- [ ] c\n",
             &["2 pending a", "4 pending b", "6 completed c"],
         ),
-        // Front matter says what it is.
+        // Front matter makes it a board.
         (
             "---\nid: x\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n",
             &["!5 pending a", "7 completed b"],
@@ -302,7 +303,7 @@ fn lanes_are_those_of_a_board_alone() {
             "---\ntitle: x\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n",
             &["5 pending a", "7 pending b"],
         ),
-        // Words that other programs have there, too, say it only where none of theirs is beside them.
+        // Keys that other programs use, too, count only where none of theirs is beside them.
         (
             "---\nname: x\nabout: y\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n",
             &["6 pending a", "8 pending b"],
@@ -311,7 +312,7 @@ fn lanes_are_those_of_a_board_alone() {
             "---\nname: x\nabout: y\nrole: z\n---\n# A\n- [ ] a\n# Done\n- [ ] b\n",
             &["!7 pending a", "9 completed b"],
         ),
-        // Two rules are no front matter.
+        // Text between two rules is no front matter.
         (
             "---\n\n- [ ] a\n\n---\n\n- [ ] b\n",
             &["3 pending a", "7 pending b"],
@@ -327,7 +328,7 @@ fn lanes_are_those_of_a_board_alone() {
     ];
     for (text, expected) in rows {
         assert_eq!(items(text), *expected, "{text:?}");
-        // An underlined heading is none that a plain document has.
+        // An underlined heading is never plain.
         for text in [(*text).to_owned(), format!("{text}\nEnd\n===\n")] {
             let (opened, (markdown, _)) = (open(&text), parse_as_markdown(&text));
             for document in [&opened, &markdown] {
@@ -381,7 +382,7 @@ fn what_people_write_wrongly_is_told() {
             &["?unknown-key \"rolle\""],
         ),
         ("- [ ] a (see: this)\n", &[]),
-        // Words that are near to a key by more than a slip are none of it.
+        // Words that differ from a key by more than one typo are no keys.
         ("- [ ] a (pages: 3)\n- [ ] T-1: b (note: this)\n", &[]),
         ("- [ ] a (note: so, afer: b)\n", &["unknown-key \"afer\""]),
         (
@@ -463,7 +464,7 @@ fn what_people_write_wrongly_is_told() {
             ],
         ),
         ("[x]: /there\n\n[x] (of 3)\n*[x]*\n", &["?odd-box \"[x]\""]),
-        // What guards the work is not read in the middle of a title.
+        // Guarding keys are not read in the middle of a title.
         (
             "- [ ] a\n- [ ] b (after: a).\n",
             &["misplaced-key \"after\""],
@@ -492,7 +493,8 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] a\n- [ ] b (reason: x, after: a)\n",
             &["?misplaced-key \"reason\"", "misplaced-key \"after\""],
         ),
-        // What is remembered apart is words behind an ID, too: title where nothing else stands beside it, else told. In a block it does nothing.
+        // Keys kept apart from the text are prose behind an ID, too: title if alone, else reported. In a block they
+        // have no effect.
         (
             "- [ ] T-1: a (agent: bob)\n- [ ] T-2: b (answer: 42)\n- [ ] T-3: c (approvals: Anna)\n",
             &[],
@@ -526,7 +528,7 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] T-1: a (attempt: 3, priority: 1, allowed: true)\n",
             &["?unknown-key \"attempt\"", "?unknown-key \"allowed\""],
         ),
-        // Nor where its parenthesis goes on below, or begins there.
+        // Nor where its parenthesis continues or begins below.
         (
             "- [ ] a\n- [ ] b (after: a,\n  c)\n- [ ] c\n",
             &["misplaced-key \"after\""],
@@ -559,7 +561,7 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] T-1: a\n- [ ] T-2: b (after: T-1,\n  T-1)\n",
             &["misplaced-key \"after\""],
         ),
-        // Nor further below, where it names an item that it does not wait for already.
+        // Nor further below, where it names an item that is no dependency yet.
         (
             "- [ ] T-1: a\n- [ ] T-2: b\n  Words (after: T-1).\n- [ ] c\n\n  (after: a)\n",
             &["misplaced-key \"after\"", "misplaced-key \"after\""],
@@ -572,7 +574,7 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] a\n- [ ] b\n\n  > (after: a)\n\n  ````\n  ```\n  (after: a)\n  ````\n  `(after: a)` (done_when: x, y: z)\n  - [ ] c (after: a)\n",
             &[],
         ),
-        // Wherever in its brackets, and mistyped, too.
+        // Anywhere in its brackets, also with a typo.
         (
             "- [ ] a\n- [ ] b (priority: 1, after: a).\n",
             &["misplaced-key \"after\""],
@@ -601,7 +603,7 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] a\n- [ ] b (tags: x; after: a; due: 2026-12-01)\n",
             &[],
         ),
-        // A parenthesis that begins below an ID and goes on is keys; words about others are words.
+        // A parenthesis that begins below an ID and continues is keys; other text is prose.
         (
             "- [ ] a\n- [ ] T-1: b\n  (priority: 1,\n  after: a)\n",
             &["misplaced-key \"after\""],
@@ -664,7 +666,7 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] a\n- [ ] b (after : a)\n- [ ] c (after：a)\n- [ ] d (tags: x | after: a)\n",
             &[],
         ),
-        // Code and links are words.
+        // Code and links are prose.
         (
             "- [ ] a\n- [ ] b `f(needs: x)` `(after: a)`\n- [ ] c f(needs: x) {budget: {usd: 2}}\n- [ ] d [after: a](b) c\n",
             &[],
@@ -678,7 +680,7 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] a\n  ```yaml task\n  priority: 1\n  prority: 2\n  ```\n",
             &["unknown-key \"prority\""],
         ),
-        // A key counts as it is spelt: in quotes in the block alone, with escapes nowhere.
+        // A key counts as spelt: quotes are accepted only in the block, escapes nowhere.
         (
             "- [ ] a (\"priority\": 1)\n",
             &["?unknown-key \"\\\"priority\\\"\""],
@@ -755,7 +757,7 @@ fn what_people_write_wrongly_is_told() {
             "---\npriority: 0.8\n---\n- [ ] a\n",
             &["?wrong-type \"priority: 0.8\""],
         ),
-        // Without a key of Tavern's it is somebody else's.
+        // Without a key of Tavern's it belongs to another program.
         (
             "---\nlayout: x\npriority: 0.8\nlabels: y\ndate: z\n---\n- [ ] a\n",
             &[],
@@ -993,7 +995,7 @@ fn descriptions_lose_their_margin_only() {
     }
 }
 
-/// Shapes of megabytes that would take minutes if anything were looked at again and again.
+/// Shapes of megabytes that would take minutes with quadratic reading.
 #[test]
 fn huge_documents_are_read_in_linear_time() {
     let n = 50_000;
@@ -1044,7 +1046,7 @@ fn what_was_put_away_has_ended() {
                 "~18 completed T-1: e",
             ],
         ),
-        // In a document without lanes it makes none.
+        // An archive alone makes no lanes.
         (
             "# Ideas\n- [ ] a\n# Archive\n- [ ] b\n- [ ] c (status: pending)\n",
             &["2 pending a", "4 completed b", "5 pending c"],

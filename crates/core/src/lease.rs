@@ -1,7 +1,7 @@
-//! Leases: who holds a task, until when, and with which fencing token.
+//! Leases: the holder of a task, its expiry and its fencing token.
 //!
-//! A lease is the volatile truth beside the queue document's durable one. Knows nothing of files; whether a process
-//! still lives is told to it.
+//! A lease is the volatile truth beside the queue document's durable one. Knows nothing of files; the caller tells
+//! whether a process is alive.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 
 use super::task::{Status, Task, TaskId, Timestamp};
 
-/// A fencing token: it grows at every claim on a board, for ever, so that of two holders of a task the newer one has
+/// A fencing token. It grows with every claim on a board, so the newer of two holders of a task has
 /// the larger token. It is the sequence number of the claim in the event log.
 pub type Token = u64;
 
-/// Who keeps a lease alive, and where.
+/// The process that keeps a lease alive, and its host.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Holder {
     pub host: String,
-    /// `None`: no process stands for the lease (claimed from a shell), so only its expiry ends it.
+    /// `None`: no process keeps the lease (claimed from a shell), so only its expiry ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
 }
 
-/// A process of one host, named so that no other ever has the same name: pids are used again.
+/// A process of one host, with a unique name, as pids are reused.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
-    /// Ticks since boot at which it started (proc_pid_stat(5), field 22).
+    /// Ticks from boot to its start (proc_pid_stat(5), field 22).
     pub start_time: u64,
     /// `/proc/sys/kernel/random/boot_id`: new at each boot.
     pub boot_id: String,
@@ -36,10 +36,10 @@ pub struct Process {
     pub pid_namespace: u64,
 }
 
-/// One task in one agent's hands; a file `leases/<task>.yaml`.
+/// A claim of one task by one agent; a file `leases/<task>.yaml`.
 ///
-/// The heartbeat is not written in the file: it is the file's modification time. So a renewal changes no byte, can't
-/// tear, and a late holder that renews touches its own, already replaced file and not its successor's.
+/// The heartbeat is the file's modification time, not part of its text. So a renewal changes no byte and can't
+/// tear, and a late holder that renews touches its own, already replaced file, not its successor's.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Lease {
     pub task: TaskId,
@@ -51,21 +51,21 @@ pub struct Lease {
     pub claimed_at: Timestamp,
     #[serde(skip)]
     pub heartbeat_at: Timestamp,
-    /// How long the lease lasts after a heartbeat, in seconds.
+    /// Seconds from a heartbeat to the expiry.
     pub seconds: u32,
     #[serde(flatten)]
     pub holder: Holder,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
-    /// The status that the task has again when it is given back, if not the usual one: a person only talks with the agent.
+    /// The status to restore at the release, if not the usual one: a person only chats with the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back_to: Option<Status>,
-    /// `None`: its item asked for nothing.
+    /// `None`: its item required nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Terms>,
 }
 
-/// What an item asked of its work when it was claimed. Whoever holds it may have written something else into its queue since.
+/// Requirements of an item when it was claimed. Its holder may have changed the queue since.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Terms {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +75,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// `general` are the reviewers of items that name none.
+    /// Returns the requirements of `task`; `general` are the default reviewers.
     pub fn of(task: &Task, general: &[String]) -> Terms {
         Terms {
             done_when: task.done_when.clone(),
@@ -83,7 +83,7 @@ impl Terms {
         }
     }
 
-    /// In words, what of this is asked for no more by `now`.
+    /// Returns, in words, a requirement that is missing from `now`.
     pub fn missing_from(&self, now: &Terms) -> Option<String> {
         let missing = |then: &[String], now: &[String]| {
             let mut left = now.to_vec();
@@ -113,7 +113,7 @@ impl Terms {
     }
 }
 
-/// What the holder works with, known from the moment the worktree stands.
+/// The holder's worktree, branch and session, known as soon as the worktree exists.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Work {
     pub run: String,
@@ -125,7 +125,7 @@ pub struct Work {
     pub base: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The process that follows the agent program, and adopts what that leaves behind.
+    /// The process that follows the agent program, and adopts its orphans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<Process>,
 }
@@ -135,24 +135,24 @@ impl Lease {
         self.heartbeat_at + TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// The lease has not run out at `now`. A holder on this host that died ends it earlier: see [`Life`].
+    /// Returns true if the lease has not expired at `now`. A dead holder on this host ends it earlier: see [`Life`].
     pub fn is_live(&self, now: Timestamp) -> bool {
         now < self.expires_at()
     }
 }
 
-/// What is known of a lease's holder from where one stands.
+/// Whether a lease's holder is alive, as seen from this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     /// The process runs on this host.
     Alive,
-    /// The process ran on this host and is gone: the lease is over at once.
+    /// The process ran on this host and is gone: the lease ends at once.
     Gone,
-    /// On another host or in another container, or no process stands for it: the expiry decides.
+    /// The process is on another host or in another container, or there is none: the expiry decides.
     Unknown,
 }
 
-/// How long ago something was last seen of an agent: of its program, or of its supervisor where that has said nothing yet.
+/// Time since the last sign of an agent: of its program, or before its first output of its supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {

@@ -1,4 +1,4 @@
-//! Property tests: whatever the document, reading it can't fail, and a change touches nothing but its item.
+//! Property tests: reading any document succeeds, and a change touches only its item.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::states::{StateKeys, States};
 use crate::task::{Mode, OnFailure, State, Status, TaskId, Timestamp};
 use crate::text::{Edit, apply};
 
-/// Lines of which half-sane documents are made.
+/// Lines of half-sane documents.
 pub(super) const LINES: &[&str] = &[
     "## Pending",
     "## In Progress",
@@ -190,7 +190,7 @@ fn texts() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Any value that a key may have.
+/// Returns any value that a key may have.
 pub(super) fn values(key: Key) -> BoxedStrategy<Value> {
     let ids = "T-[0-9]{1,3}";
     let words = vec("[A-Za-z][a-z0-9_@. -]{0,9}[a-z0-9]", 0..3);
@@ -246,7 +246,7 @@ pub(super) fn values(key: Key) -> BoxedStrategy<Value> {
     }
 }
 
-/// Any keys that `is_wanted`, each once.
+/// Returns any keys that are `is_wanted`, each once.
 fn keys(is_wanted: fn(Key) -> bool, most: usize) -> impl Strategy<Value = Vec<(Key, Value)>> {
     let keys: Vec<Key> = Key::ALL
         .into_iter()
@@ -259,7 +259,7 @@ fn keys(is_wanted: fn(Key) -> bool, most: usize) -> impl Strategy<Value = Vec<(K
     })
 }
 
-/// A text may have it.
+/// Returns true if a text may have the key.
 fn is_of_text(key: Key) -> bool {
     Key::of_text(key.as_str()).is_some()
 }
@@ -287,7 +287,7 @@ fn sets() -> impl Strategy<Value = Vec<(Key, Option<Value>)>> {
     })
 }
 
-/// What the value of a key means to a reader.
+/// Returns the meaning of a key's value to a reader.
 fn meant(key: Key, value: &Value) -> Option<Field<'static>> {
     let text: &'static str = String::leak(format!("({}: {})", key.as_str(), metadata::flow(value)));
     let mut meant = None;
@@ -327,7 +327,7 @@ fn filled_lines(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// How an item reads. Where `named` comes or goes its words may be an error for that.
+/// Returns the way an item reads. If `named` comes or goes, its text may become an error.
 fn told(document: &Document<'_>, item: &Item<'_>, named: Option<&TaskId>) -> String {
     let (block, status, id, nested, quarantined) = document.told(item);
     format!(
@@ -357,7 +357,7 @@ fn check_change(text: &str, pick: usize, patch: &Patch) -> Result<(), TestCaseEr
         )));
     };
 
-    // The item is as patched. A change without a status says nothing of what it should be.
+    // The item is as patched. A change without a status does not set it.
     let id = marker();
     prop_assert!(!changed.quarantined, "quarantined in {:?}", result);
     if let Some(status) = patch.status {
@@ -569,7 +569,7 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
     prop_assert_eq!(written, Some(Written { block, task }));
     let is_other =
         |item: &&Item<'_>| item.span.start < added.span.start || added.span.end <= item.span.start;
-    // An item that comes along is one that the words of others may name.
+    // Words of other items may name an item that comes along.
     let brought = after
         .items()
         .iter()
@@ -593,7 +593,7 @@ fn check_add(text: &str, status: Status, new: &NewItem) -> Result<(), TestCaseEr
     Ok(())
 }
 
-/// What has ended and is opened again stands between the same items.
+/// An ended item that is opened again goes back between the same items.
 fn check_way_back(text: &str, pick: usize) -> Result<(), TestCaseError> {
     let (document, _) = parse(text);
     let open = |item: &&Item<'_>| {
@@ -615,7 +615,7 @@ fn check_way_back(text: &str, pick: usize) -> Result<(), TestCaseError> {
         .map(|lane| document.lane_name(lane))
         .collect();
     lanes.sort_unstable();
-    // Beside what has no name, or the same name as another, it may stand elsewhere, and so it may in a list that is indented.
+    // Beside items without a name or with equal names it may stand elsewhere, and also in an indented list.
     let is_indented = document.items().iter().any(|item| item.column > 0);
     let are_alike = lanes.windows(2).any(|two| two[0] == two[1]);
     if is_indented
@@ -704,7 +704,7 @@ proptest! {
         let moved = apply(&text, &document.change(item, &there));
         let (document, _) = parse(&moved);
         let item = document.find(&marker()).expect("the other test looks for it");
-        // Saying what is so already changes nothing.
+        // Setting the present values changes nothing.
         let again: Vec<Edit> = document.change(item, &there);
         prop_assert_eq!(apply(&moved, &again), moved);
     }
@@ -753,7 +753,7 @@ fn neighbours_never_run_together() {
     }
 }
 
-/// Any state that keys can tell.
+/// Returns any state that keys can express.
 fn states() -> impl Strategy<Value = State> {
     let is_of_state = |key: Key| key.owner() == Owner::State || key == Key::Answer;
     (select(&Status::ALL[..]), keys(is_of_state, 18)).prop_map(|(status, keys)| {
@@ -769,8 +769,9 @@ fn states() -> impl Strategy<Value = State> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever state an item had, and wherever its keys stand, the state that is written is the one that is read: of the text, and of what is
-    /// remembered apart.
+    /// A written state is read back the same, whatever the earlier state and the place of its keys. This holds for
+    /// keys in
+    /// the text and those kept apart.
     #[test]
     fn a_state_is_read_as_it_was_written(old in states(), new in states(), is_in_block in any::<bool>()) {
         let line = |(key, value): (Key, Option<Value>)| format!("  {}: {}\n", key.as_str(), metadata::flow(&value.unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! IDs that stand twice, told apart: all but one of the items that go by one get a fresh one.
+//! Repairs duplicate IDs: all but one of the items with the same ID get a fresh one.
 //!
 //! Knows all documents of a board at once, but no files, leases or log.
 
@@ -14,42 +14,42 @@ use crate::text::Edit;
 /// A document of the board.
 #[derive(Clone, Debug)]
 pub struct Mendable<'a> {
-    /// By which messages call it; fresh IDs are made from it.
+    /// Name for messages, from which fresh IDs are made.
     pub name: &'a str,
     pub text: &'a str,
-    /// Else it is only read, for what the others say of it.
+    /// Whether it may be changed; otherwise it is only read for its references.
     pub may_change: bool,
 }
 
-/// A document as it is when mended.
+/// A repaired document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
     pub text: String,
-    /// What was done, a line each.
+    /// The changes made, one line each.
     pub done: Vec<String>,
 }
 
-/// Whose an ID is that several items go by.
+/// An item's right to an ID that several items have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
-    /// It is the copy of one in another queue.
+    /// It is a copy of an item in another queue.
     None,
-    /// Of what is in its queue nothing is known.
+    /// Nothing is known of its queue's items.
     Queue,
-    /// The log's history under the ID is this item's.
+    /// The log's history under the ID belongs to this item.
     History,
-    /// Somebody holds it.
+    /// It is held under a lease.
     Held,
 }
 
-/// Mends the pages; gives as many as there are. An ID stays with the item that somebody holds, else with the one that
-/// the log knows by it, else with the first. What depends on it means that one. One with the same title is a copy, which
+/// Repairs the pages, and returns as many. An ID stays with the item that is held, else with the one in
+/// the log, else with the first. Dependencies keep meaning that one. An item with the same title is a copy, which
 /// would be the same work again: it is left to a person.
 ///
-/// `right` knows an item's right to its ID, by page; `is_archived` knows IDs that are in no page.
+/// `right` returns an item's right to its ID, by page; `is_archived` returns true for IDs that are in no page.
 ///
-/// A fresh ID is the same for the same text, so that two who mend it make the same, and a dry run tells what the run
-/// makes.
+/// Fresh IDs depend only on the text, so that two repairs give the same result, and a dry run shows the IDs of the
+/// real run.
 pub fn mend(
     pages: &[Mendable<'_>],
     right: &dyn Fn(usize, &Document<'_>, &Item<'_>) -> Right,
@@ -114,7 +114,7 @@ pub fn mend(
             ));
             given.insert(fresh.clone());
             match item.id_span() {
-                // What a person numbers in their own way, such as requirements by section, is theirs.
+                // Numbers in a person's own scheme, such as requirements by section, stay.
                 Some(own) if !id.is_tavern_s() => {
                     edits.push(Edit::insert(own.start, format!("{fresh}: ")));
                 }
@@ -149,7 +149,7 @@ fn reads_but_for_ids(old: &Document<'_>, new: &Document<'_>) -> bool {
         })
 }
 
-/// Its ID, as it stands there, and its title.
+/// Returns its ID as written, and its title.
 fn numbered<'t>(document: &Document<'t>, item: &Item<'_>) -> &'t str {
     let start = item.id_span().map_or(item.title.start, |id| id.start);
     &document.text()[start..item.title.end.max(start)]

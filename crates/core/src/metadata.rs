@@ -1,7 +1,8 @@
-//! An item's keys: `(key: value, …)` on its title line and the fenced `yaml task` block, read and edited without loss.
+//! An item's keys: `(key: value, …)` on its title line and the fenced `yaml task` block, read and edited without
+//! loss.
 //!
-//! Knows keys and their types, not lanes or lists. The ordinary case is a scan of the bytes; the YAML parser is asked
-//! only about what the scan doesn't know (escapes, block scalars, anchors).
+//! Knows keys and their types, not lanes or lists. The common case is a scan of the bytes. The YAML parser is used
+//! only for escapes, block scalars and anchors.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -34,14 +35,14 @@ mod parenthesis;
 mod spelling;
 mod value;
 
-/// A value, read.
+/// A parsed value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<'t> {
     Number(u32),
     Text(Cow<'t, str>),
     Texts(Vec<Cow<'t, str>>),
     Id(TaskId),
-    /// Those that are IDs, and other names.
+    /// IDs, and other names.
     Ids(Vec<TaskId>, Vec<Cow<'t, str>>),
     Budget(Budget),
     Flag(bool),
@@ -56,7 +57,7 @@ pub enum Field<'t> {
     Watch(WatchSetting),
 }
 
-/// What the known keys of an item say, each once.
+/// The known keys of an item, each once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields<'t>(pub Vec<(Key, Field<'t>)>);
 
@@ -118,7 +119,7 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// One key as it stands in the document.
+/// A key as written in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyEntry<'t> {
     pub name: &'t str,
@@ -128,11 +129,11 @@ pub struct KeyEntry<'t> {
     pub meaning: Meaning<'t>,
 }
 
-/// What a key of an item says to Tavern.
+/// The meaning of an item's key to Tavern.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning<'t> {
     Known(Key, Field<'t>),
-    /// A known key whose value is empty or null: as if it weren't there.
+    /// A known key with an empty or null value, as if it were absent.
     Absent(Key),
     /// A known key with a value of the wrong type.
     Wrong(Key),

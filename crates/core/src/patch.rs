@@ -1,4 +1,4 @@
-//! What is to be different about an item, as edits of its own bytes: its box, its ID and its keys, where they stand.
+//! Changes to an item, as edits of its own bytes: its box, its ID and its keys, in place.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ use crate::state::State;
 use crate::task::{Status, TaskId};
 use crate::text::{Edit, apply, difference};
 
-/// What is to be different about an item.
+/// Changes to an item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
-    /// The ID to give it.
+    /// The ID to assign.
     pub id: Option<TaskId>,
     pub status: Option<Status>,
     /// Keys to set, or with `None` to remove. Not for `status`.
@@ -23,7 +23,7 @@ pub struct Patch {
 }
 
 impl From<&State> for Patch {
-    /// What makes an item's text say what it is to say of this state, and nothing of an earlier one.
+    /// Returns the patch that makes an item's text show this state, without facts of an earlier one.
     fn from(state: &State) -> Patch {
         let said = |(key, value): (Key, Option<Value>)| (key, value.filter(|_| !key.is_apart()));
         Patch {
@@ -33,7 +33,7 @@ impl From<&State> for Patch {
         }
     }
 }
-/// The item's own edits: box, ID, keys. `status` comes with whether a key must say it.
+/// Returns the item's own edits: box, ID, keys. `status` comes with whether a key must show it.
 pub(super) fn in_place(
     document: &Document<'_>,
     item: &Item<'_>,
@@ -108,13 +108,14 @@ pub(super) fn in_place(
         }
     }
     let has_id = patch.id.is_some() || item.id.is_some();
-    // What stands below is words, as nothing of the item's own parenthesis does. Under an ID it would be read as keys if it were next.
+    // The text below is prose while the item has no parenthesis of its own. Under an ID it would be read as keys if
+    // it came next.
     let under = &text[markup::line_end(text, item.head.end, item.span.end)..item.span.end];
     let has_words_below = has_id && metadata::find_parenthesis_below(under, Owner::State).is_some();
     if metadata::parenthesis_behind(&line, title).is_none() {
         line = match has_words_below {
             true => metadata::set_in_line(&line, title, Key::Status.as_str(), Some("null")),
-            // The title may end with what reads as keys, now that it has no others behind it.
+            // Without the keys behind it, the end of the title may read as keys.
             false if has_id && (item.id.is_none() || item.metadata.is_some()) => {
                 metadata::closed(&line, title)
             }
@@ -145,7 +146,7 @@ pub(super) fn in_place(
     }
     line = match line == *old_line {
         true => as_it_stands.to_owned(),
-        // In a line without an ID it would be title.
+        // In a line without an ID it would be part of the title.
         false if !has_id => line,
         false => metadata::legible(&line, title),
     };
@@ -158,7 +159,8 @@ pub(super) fn in_place(
     edits
 }
 
-/// What is cancelled does not look done where its title is struck out, and the line says why it is.
+/// Returns true if a cancelled item's title can be struck out and its line has a status, so that it does not look
+/// done.
 fn may_be_struck(line: &str, title: Range<usize>, below: &str) -> bool {
     !title.is_empty()
         && markup::shows_struck(
@@ -168,8 +170,9 @@ fn may_be_struck(line: &str, title: Range<usize>, below: &str) -> bool {
         && metadata::line_has(line, title.end, Key::Status.as_str())
 }
 
-/// A title line, from after its ID up to `end` of the document, with its parenthesis on a line of its own. With where what it replaces ends;
-/// nothing where it stands so already.
+/// Returns a title line, from behind its ID up to `end`, with its parenthesis on a line of its own, and the end of
+/// the
+/// replaced text. `None` if the parenthesis is there already.
 fn set_below(
     document: &Document<'_>,
     item: &Item<'_>,
@@ -184,13 +187,13 @@ fn set_below(
         .nth(1)
         .unwrap_or("")
         .trim();
-    // A title may be a heading or the head of a table, by what is drawn under it.
+    // An underline makes a title a heading or the head of a table.
     let is_underlined = !next.is_empty() && next.chars().all(|c| "=-|: \t".contains(c));
     if line[title..].contains(['\n', '\r']) || is_underlined {
         return None;
     }
     let (words, parenthesis) = (line[..span.start].trim_end(), &line[span]);
-    // What others read at the end of a line stays there: names of blocks, line breaks.
+    // Text that other programs read at the end of a line stays there: names of blocks, line breaks.
     let tail = text[end..item.span.end.max(end)]
         .split(['\n', '\r'])
         .next()
@@ -208,7 +211,7 @@ fn set_below(
     ))
 }
 
-/// What a line under the first one of an item begins with: as the next one does, unless that is code.
+/// Returns the indent for a line under an item's first one: that of the next line, unless that is code.
 fn indent_below(document: &Document<'_>, item: &Item<'_>, end: usize) -> String {
     let mut below = document.text()[end..item.span.end.max(end)]
         .lines()
@@ -229,7 +232,8 @@ fn indent_below(document: &Document<'_>, item: &Item<'_>, end: usize) -> String 
         .map_or(usual, str::to_owned)
 }
 
-/// A rendered block whose box and `status:` key say the status, at that place of a document with those lanes.
+/// Returns a rendered block whose box and `status:` key show the status, at that place of a document with those
+/// lanes.
 pub(super) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> String {
     let (document, _) = parse(block);
     let needs_key = lane::needs_key(status, place, lanes);
@@ -247,7 +251,7 @@ pub(super) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet
     }
 }
 
-/// A rendered block is of the status by its place and its box, and no key says another.
+/// Returns true if a rendered block has the status by its place and its box, without a key that contradicts.
 pub(super) fn is_said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> bool {
     let (document, _) = parse(block);
     document.items().first().is_some_and(|item| {

@@ -1,7 +1,7 @@
-//! A plan: the checklist that a planner wrote, read into items that may be added, or what is wrong with it.
+//! A plan: a planner's checklist, read into items to add, or its problems.
 //!
-//! Pure. Nothing of a planner's text reaches a queue but titles, descriptions and a few keys: whose an item is, how far
-//! it has come and who has to approve it is not for a planner to say.
+//! Pure. Only titles, descriptions and a few keys of a planner's text reach a queue. A planner can't set an item's
+//! owner, its progress or its approvers.
 
 use serde_yaml::Value;
 
@@ -27,57 +27,57 @@ pub const KEYS: [Key; 8] = [
     Key::Result,
 ];
 
-/// What a plan is held against.
+/// Limits of a plan.
 pub struct Rules<'a> {
-    /// The roles that planned items may be for.
+    /// Roles that planned items may have.
     pub roles: &'a [String],
-    /// The role of items that name none, in the queue that they go into; it need not be one that they may be for.
+    /// Default role of the queue that they go into; it need not be one of the allowed roles.
     pub role: &'a str,
-    /// Items of one plan.
+    /// Maximum items of one plan.
     pub most: usize,
-    /// The planner may find that nothing is to be done, if it says why.
+    /// Whether the plan may be empty, with a reason.
     pub may_be_empty: bool,
-    /// The items of the board.
+    /// Returns the status of an item of the board.
     pub status_of: &'a dyn Fn(&TaskId) -> Option<Status>,
 }
 
-/// A plan that may be taken.
+/// A valid plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     pub items: Vec<Planned>,
-    /// Of a plan without items: why.
+    /// The reason for a plan without items.
     pub words: String,
 }
 
-/// An item of a plan. Its final ID is not known yet.
+/// An item of a plan, before it gets its final ID.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    /// Without ID, priority, `after` and tags.
+    /// The item without ID, priority, `after` and tags.
     new: NewItem,
     priority: Option<u8>,
     tags: Vec<String>,
     after: Vec<Needed>,
 }
 
-/// What a planned item waits for.
+/// A dependency of a planned item.
 #[derive(Clone, Debug, PartialEq)]
 enum Needed {
-    /// The item at this place of the plan.
+    /// The item at this index of the plan.
     Planned(usize),
     Known(TaskId),
 }
 
-/// What planned items have of the planning item.
+/// Values that planned items inherit from the planning item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heritage {
-    /// Of those that name none.
+    /// For items without a priority.
     pub priority: Option<u8>,
-    /// Of all.
+    /// For all items.
     pub tags: Vec<String>,
 }
 
 impl Plan {
-    /// Says all that it says to people in other words.
+    /// Maps all texts for people with the function.
     pub(super) fn tell(&mut self, told: &impl Fn(&str) -> String) {
         self.words = told(&self.words);
         for item in &mut self.items {
@@ -87,12 +87,12 @@ impl Plan {
 }
 
 impl Planned {
-    /// All that is run for it.
+    /// Returns all commands that are run for it.
     pub fn commands(&self) -> Vec<String> {
         self.new.commands()
     }
 
-    /// The item that it becomes, where `ids` are those of all items of its plan.
+    /// Returns the final item; `ids` are those of all items of its plan.
     pub fn named(&self, at: usize, ids: &[TaskId], heritage: &Heritage) -> NewItem {
         let id_of = |needed: &Needed| match needed {
             Needed::Planned(at) => ids[*at].clone(),
@@ -117,7 +117,7 @@ impl Planned {
     }
 }
 
-/// The plan that `text` is, or all that keeps it from being taken.
+/// Parses the plan in `text`, or returns all its problems.
 pub fn read(text: &str, rules: &Rules<'_>) -> Result<Plan, Vec<Problem>> {
     let (document, mut problems) = parse(text);
     let mut reader = Judge {
@@ -154,7 +154,7 @@ pub fn read(text: &str, rules: &Rules<'_>) -> Result<Plan, Vec<Problem>> {
             .into_iter()
             .map(|(_, problem)| problem),
     );
-    // In a queue a warning leaves the choice to its owner; here nobody would see it.
+    // In a queue the owner decides about a warning; here it would go unseen.
     problems
         .iter_mut()
         .for_each(|problem| problem.severity = Severity::Error);
@@ -271,7 +271,7 @@ impl Judge<'_, '_> {
         planned
     }
 
-    /// Its keys are those of a planner. Returns whether it claims a status among others.
+    /// Reports keys that a planner can't set. Returns whether a status is among them.
     fn may_say(&mut self, item: &Item<'_>) -> bool {
         let odd = self
             .document
@@ -325,7 +325,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// Written into a queue it reads as it was meant: a title may end like metadata, a text may hold a box.
+    /// Checks that in a queue it reads as intended: a title may end like metadata, a text may hold a box.
     fn reads_again(&mut self, item: &Item<'_>, task: &Task, planned: &Planned) {
         let id = TaskId::nobody();
         let title = task.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -349,7 +349,7 @@ impl Judge<'_, '_> {
                 tags: task.tags.clone(),
                 ..again
             };
-            // Of the roles only those are written that go without saying.
+            // Only a role that differs from the default is written.
             let (again, meant) = (
                 Task { role: None, ..kept },
                 Task {
@@ -367,7 +367,7 @@ impl Judge<'_, '_> {
                     }
         });
         let is_odd = title.contains(char::is_control) || !problems.is_empty() || !is_same;
-        // What is wrong with it is told already.
+        // Its problem is reported already.
         let is_told =
             |told: &Problem| told.code == "plan-front-matter" || overlap(&told.span, &item.span);
         if is_odd && !item.quarantined && !self.problems.iter().any(is_told) {
@@ -381,7 +381,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// A step is described, not planned.
+    /// Reports a step that is planned instead of described.
     fn part(&mut self, part: &Item<'_>) {
         if part.is_more_than_words() {
             let message = "a step of an item can't have an ID, keys or a tick".to_owned();

@@ -1,4 +1,4 @@
-//! The words for where an item stands and what its holder does with it. Knows no transition.
+//! Statuses of an item, and modes of its holder. Knows no transition.
 
 use chrono::{DateTime, Utc};
 use serde_yaml::Value;
@@ -6,7 +6,7 @@ use serde_yaml::Value;
 /// A moment, always in UTC, written as RFC 3339 with whole seconds.
 pub type Timestamp = DateTime<Utc>;
 
-/// An enum of words, each written in queues, in the log and in JSON as it stands here.
+/// An enum of words, each written as here in queues, in the log and in JSON.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $variant:ident $word:literal,)* }) => {
@@ -42,7 +42,7 @@ macro_rules! words {
 pub use words;
 
 words! {
-    /// Where a task stands. `specs/states.md` draws the arrows between these.
+    /// The status of a task. `specs/states.md` has the transitions between these.
     Status {
         /// Not yet released for work.
         Draft "draft",
@@ -68,19 +68,19 @@ words! {
 }
 
 impl Status {
-    /// Somebody holds it under a lease.
+    /// Returns true if it is held under a lease.
     pub fn is_held(self) -> bool {
         matches!(self, Status::InProgress | Status::Reviewing)
     }
 
-    /// Nothing more will be done to it unless a person asks.
+    /// Returns true if nothing more happens to it unless a person asks.
     pub fn is_ended(self) -> bool {
         matches!(self, Status::Completed | Status::Dead | Status::Cancelled)
     }
 }
 
 words! {
-    /// What the holder of a task is doing with it. Any of them may follow any other.
+    /// The holder's mode. Any mode may follow any other.
     #[derive(Default)]
     Mode {
         #[default]
@@ -88,36 +88,36 @@ words! {
         Delegate "delegate",
         Plan "plan",
         BreakUp "break_up",
-        /// Its children have ended; what they made is put together.
+        /// Its children have ended, and their results are combined.
         Unify "unify",
     }
 }
 
 words! {
-    /// What it means to a parent that this child used up its attempts.
+    /// Effect on a parent when this child used up its attempts.
     #[derive(Default)]
     OnFailure {
-        /// The child gets its attempts once more, with a clear head; after that a person is asked.
+        /// The child gets its attempts once more, in a fresh session; after that a person is asked.
         Retry "retry",
         /// The parent waits until a person has looked after the child.
         Escalate "escalate",
-        /// The parent is woken and told.
+        /// The parent is woken and informed.
         #[default]
         GoOn "go_on",
     }
 }
 
 impl OnFailure {
-    /// A child with this status keeps its parent waiting for a person.
+    /// Returns true if a child with this status keeps its parent waiting for a person.
     pub fn keeps_waiting(self, child: Status) -> bool {
         child == Status::Dead && self != OnFailure::GoOn
     }
 }
 
 words! {
-    /// The result that an item is to have.
+    /// The expected result of an item.
     Expected {
-        /// Its agent's last words; a change is welcome, and not needed.
+        /// The agent's last message; a change is optional.
         Answer "answer",
         /// A change, whatever its commands say.
         Change "change",
@@ -125,7 +125,7 @@ words! {
 }
 
 words! {
-    /// When a person is asked about an item.
+    /// When a person has to approve an item.
     Consent {
         /// Before it is started.
         Start "start",
@@ -147,7 +147,7 @@ impl Consent {
         Some(moments)
     }
 
-    /// The value of `approve` with `own` and the merge.
+    /// Returns the value of `approve` with `own` and the merge.
     pub fn with_merge(own: &[Consent]) -> Value {
         let is_own = |moment: &Consent| own.contains(moment) || *moment == Consent::Merge;
         let moments: Vec<&str> = Consent::ALL
@@ -163,13 +163,13 @@ impl Consent {
     }
 }
 
-/// What a claim is for.
+/// The purpose of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     #[default]
     Work,
-    /// To look at work that is in review.
+    /// To review work.
     Review,
-    /// A person sits down with the agent: whatever the item's status is, it has it again afterwards.
+    /// To chat with the agent: the item's status is restored afterwards.
     Chat,
 }

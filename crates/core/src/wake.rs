@@ -1,7 +1,7 @@
-//! What a planner is woken for: states of the board that no agent's work changes any more.
+//! Reasons to wake a planner: states of the board that no agent's work changes any more.
 //!
-//! Each state has an ID of its own, made from nothing but the state. The planning item that is queued for it goes by that
-//! ID, so that whoever finds the ID, in a queue, an archive or the log, knows that the planner has been woken for it.
+//! Each state has its own ID, made only from the state. The planning item for it gets that
+//! ID. Wherever the ID is found, in a queue, an archive or the log, the planner has been woken for it.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -12,17 +12,17 @@ use crate::key::Key;
 use crate::new_item::NewItem;
 use crate::task::{Status, Task, TaskId};
 
-/// What a planner may be woken for, in the order in which it is looked for.
+/// Reasons to wake a planner, in the order of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WakeCause {
     /// An item used up its attempts.
     Dead,
-    /// Work passed its commands, and could not be merged, twice.
+    /// Work passed its commands but could not be merged, twice.
     Integration,
-    /// An item waits for one that was cancelled, or that is not there.
+    /// An item waits for one that was cancelled or does not exist.
     Blocked,
-    /// A queue has a `goal`, and nothing is open in it.
+    /// A queue has a `goal` and no open items.
     Goal,
 }
 
@@ -36,26 +36,26 @@ pub struct PlannerNeed {
     description: String,
 }
 
-/// What is known beside the document.
+/// Facts from outside the document.
 pub struct Known<'a> {
-    /// The status of any item of the board.
+    /// Returns the status of any item of the board.
     pub status_of: &'a dyn Fn(&TaskId) -> Option<Status>,
-    /// How often an item's work could not be merged since a person last looked after it.
+    /// Returns the failed merges of an item since a person last looked after it.
     pub sent_back: &'a dyn Fn(&TaskId) -> usize,
-    /// The role plans.
+    /// Returns true if the role plans.
     pub plans: &'a dyn Fn(&str) -> bool,
-    /// An agent may be told what the item says.
+    /// Returns true if the item's text may be sent to an agent.
     pub may_be_told: &'a dyn Fn(&Task) -> bool,
 }
 
 const PREFIX: &str = "WAKE-";
 
-/// So often work must have come back from its merge.
+/// Minimum number of failed merges.
 const SENT_BACK: usize = 2;
 
 impl PlannerNeed {
     fn new(state: &[&str], trigger: String, title: String, description: String) -> PlannerNeed {
-        // Ten digits: of a thousand states two share one in 20,000 boards.
+        // With ten digits, two of a thousand states collide in one of 20,000 boards.
         let number = xxh3_64(state.join("\0").as_bytes()) % 10_000_000_000;
         let id = format!("{PREFIX}{number:010}")
             .parse()
@@ -68,7 +68,7 @@ impl PlannerNeed {
         }
     }
 
-    /// The planning item, for agents of `role`.
+    /// Returns the planning item, for agents of `role`.
     pub fn item(&self, role: &str) -> NewItem {
         NewItem {
             id: Some(self.id.clone()),
@@ -83,8 +83,9 @@ impl PlannerNeed {
     }
 }
 
-/// What a planner is needed for in the queue of that name, of `causes`; nothing while one of its planning items is open. What came of
-/// waking it wakes it no more: else it could go on for ever.
+/// Returns the states of `causes` in the queue that need a planner; none while one of its planning items is open. The
+/// results
+/// of a planning item wake no planner again, which could loop for ever.
 pub fn needs(
     queue: &str,
     document: &Document<'_>,
@@ -160,7 +161,7 @@ fn not_merged(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
         task.status(),
         Status::Pending | Status::InProgress | Status::InReview | Status::Reviewing
     );
-    // The log is asked only about what came back at all.
+    // The log is read only for items that were returned at all.
     let is_so = is_open && task.state.attempt > 0 && (known.sent_back)(&task.id) >= SENT_BACK;
     let trigger = format!(
         "{} passes its commands, and could not be merged {SENT_BACK} times",

@@ -1,4 +1,4 @@
-//! When a run is found to be in trouble: as the board says it, and as a role, a queue or an item says otherwise.
+//! Thresholds for diagnosing runs: those of the board, and overrides of a role, a queue or an item.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::period::Period;
 
-/// Calls that are looked back at.
+/// Number of past calls that are considered.
 pub const MOST_CALLS: usize = 20;
 
-/// When a run is found to be in trouble. Zero turns a rule off.
+/// Thresholds for diagnosing runs. Zero turns a rule off.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WatchRules {
-    /// How often is looked; 0: only by `tavern-watch`, every 30 s.
+    /// Interval of checks; 0: only by `tavern-watch`, every 30 s.
     pub every: Period,
-    /// So many of the last calls failed: the same one, or of two more than these any.
+    /// Failures of the same call in a row; or, two more than this, of any calls.
     pub failures: u32,
-    /// The same call so often among the last 20.
+    /// Repetitions of the same call among the last 20.
     pub repeats: u32,
-    /// So many tokens were written since it got on.
+    /// Tokens written since the last progress.
     pub tokens: u64,
-    /// It did not get on for so long, and no tool runs.
+    /// Time without progress while no tool runs.
     pub stuck: Period,
-    /// So much of its time is used, in percent.
+    /// Used share of its time, in percent.
     pub late: u32,
-    /// After so many nudges without getting on it is paused, with a question to a person.
+    /// Nudges without progress before it is paused, with a question to a person.
     pub nudges: u32,
-    /// So many children of one item are in the same trouble, and were told so twice.
+    /// Number of children of one item in the same trouble after two nudges.
     pub gang: u32,
 }
 
@@ -48,16 +48,16 @@ impl Default for WatchRules {
     }
 }
 
-/// What a role, a queue or an item says of it.
+/// Override by a role, a queue or an item.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum WatchSetting {
-    /// False: nothing is looked for. True: as the board says.
+    /// False: no checks. True: the board's thresholds.
     Flag(bool),
     Set(Thresholds),
 }
 
-/// Numbers of [`WatchRules`]; `None`: as it is said further out.
+/// Values of [`WatchRules`]; `None`: as set further out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Thresholds {
@@ -80,7 +80,7 @@ pub struct Thresholds {
 }
 
 impl WatchRules {
-    /// Nothing is looked for.
+    /// Returns thresholds with all checks off.
     fn off() -> WatchRules {
         let (every, stuck) = (Period::default(), Period::default());
         WatchRules {
@@ -95,7 +95,7 @@ impl WatchRules {
         }
     }
 
-    /// These of the board, with what is said of a run: the nearest last.
+    /// Returns the board's thresholds with the overrides of a run, the nearest last.
     pub fn with<'s>(&self, said: impl IntoIterator<Item = &'s WatchSetting>) -> WatchRules {
         said.into_iter()
             .fold(self.clone(), |rules, setting| match setting {
@@ -120,7 +120,7 @@ impl Thresholds {
         }
     }
 
-    /// Of keys and values as they are typed; `None` if one is none.
+    /// Parses typed keys and values; `None` if one is invalid.
     pub fn read<'p>(pairs: impl IntoIterator<Item = (&'p str, &'p str)>) -> Option<Thresholds> {
         let mut set = Thresholds::default();
         for (name, value) in pairs {
@@ -139,7 +139,7 @@ impl Thresholds {
         set.fault().is_none().then_some(set)
     }
 
-    /// What of it can never be met, in words.
+    /// Returns a threshold that can never be reached, in words.
     fn fault(&self) -> Option<String> {
         let most = [
             ("failures", self.failures, MOST_CALLS as u32 - 2),

@@ -1,4 +1,4 @@
-//! Items of equal titles, told apart by what stands above them.
+//! Distinguishes items of equal titles by their context.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,15 +7,16 @@ use super::Document;
 use super::around::Walk;
 use crate::markup;
 
-/// Of a heading or list item that tells items apart, in characters.
+/// Maximum characters of a heading or list item that distinguishes items.
 const LONGEST: usize = 40;
 
-/// Between what stands above an item and what is below that.
+/// Separator between the context and a title.
 pub const ABOVE: &str = " › ";
 
 impl Document<'_> {
-    /// What goes before the title of an item that is not the only one with it, by the item's index, such as `Cart › `: of the headings
-    /// and list items above, the nearest in which such items differ. Nothing for those that stand under the same.
+    /// Returns, for each item's index that shares its title, a prefix such as `Cart › `: the nearest heading or list
+    /// item
+    /// above in which such items differ. Items in the same context get none.
     pub fn apart(&self) -> HashMap<usize, String> {
         let mut alike: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, item) in self.items().iter().enumerate() {
@@ -27,7 +28,7 @@ impl Document<'_> {
             .collect();
         let mut names = self.names_above(groups.concat());
         for group in &groups {
-            // What stands above all of them tells none apart.
+            // Context that they share distinguishes none.
             let above = |at: &usize| names[at].iter().rev();
             let shared = |at| {
                 above(&group[0])
@@ -70,7 +71,8 @@ impl Document<'_> {
         apart
     }
 
-    /// What the headings and list items above the items at these indices say, the innermost first. Lanes say nothing of an item.
+    /// Returns the texts of headings and list items above the items at these indices, innermost first. Lanes are left
+    /// out.
     pub(crate) fn names_above(&self, mut indices: Vec<usize>) -> HashMap<usize, Vec<String>> {
         if indices.is_empty() {
             return HashMap::new();
@@ -119,7 +121,7 @@ impl Document<'_> {
     }
 }
 
-/// The first line of a list item, without its marker.
+/// Returns the first line of a list item, without its marker.
 fn bullet_text<'s>(text: &'s str, bullet: &Range<usize>) -> &'s str {
     let start = markup::bullet_end(text, bullet.start)
         .unwrap_or(bullet.start)

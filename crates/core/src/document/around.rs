@@ -1,4 +1,5 @@
-//! What stands above an item, and its writer may have relied on: headings, plain list items, the text that introduces them.
+//! Context above an item that its author may have relied on: headings, plain list items, and text that introduces
+//! them.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -8,12 +9,13 @@ use pulldown_cmark::{Event, HeadingLevel, OffsetIter, Options, Parser, Tag, TagE
 use super::{Document, Item, ItemList, ItemPlace, parse};
 use crate::markup;
 
-/// Of each text that introduces a heading or a list, in bytes.
+/// Maximum bytes of each text that introduces a heading or a list.
 const MOST_TEXT: usize = 1 << 10;
 
 impl Document<'_> {
-    /// The headings and plain list items that `item` stands under, outermost first, with what introduces them, as they stand. Empty
-    /// where headings are lanes: they say how far work is, and items move from one to the next.
+    /// Returns the headings and plain list items above `item`, outermost first, with the text that introduces them.
+    /// Empty if
+    /// headings are lanes: those show progress, and items move between them.
     pub fn around(&self, item: &Item<'_>) -> String {
         if self.has_lanes() {
             return String::new();
@@ -30,7 +32,7 @@ impl Document<'_> {
             .excerpt(&source, outermost.span.start)
     }
 
-    /// All words from which [`Document::around`] takes what it has, line by line.
+    /// Returns all lines that [`Document::around`] may take from.
     pub fn prose(&self) -> String {
         if self.has_lanes() {
             return String::new();
@@ -61,8 +63,9 @@ impl Document<'_> {
             .join("\n")
     }
 
-    /// What stands within `bounds` under each heading there, up to the next one, by that heading and those above it; first of all, by none,
-    /// what is before them.
+    /// Returns each heading within `bounds`, with those above it, and the range up to the next one. The first entry
+    /// has no
+    /// heading: the text before them.
     pub(crate) fn sections(&self, bounds: &Range<usize>) -> Vec<(Vec<String>, Range<usize>)> {
         let mut sections = vec![(Vec::new(), bounds.clone())];
         let may_head = |line: &str| {
@@ -108,7 +111,7 @@ impl Document<'_> {
         sections
     }
 
-    /// What stands within `bounds` in no item; where the items are read, all of it.
+    /// Returns the text within `bounds` outside of items; if the items are read, all of it.
     fn outside_items(&self, bounds: &Range<usize>) -> Vec<&str> {
         let mut at = bounds.start;
         let mut outside = Vec::new();
@@ -126,8 +129,9 @@ impl Document<'_> {
         outside
     }
 
-    /// The document with one item for each row of them, and how many rows begin up to `last`: nothing stands between the items of a
-    /// row, and ten thousand need not be read for what is above them. `None` where the items are read.
+    /// Returns the document with one item for each run of adjacent items, and the number of runs that begin up to
+    /// `last`. The
+    /// context needs no more, so that ten thousand items need not be read. `None` if the items are read.
     fn shortened(&self, last: usize) -> Option<(String, usize)> {
         let ItemList::Outlined { places, .. } = &self.items else {
             return None;
@@ -148,7 +152,7 @@ impl Document<'_> {
         Some((short, rows))
     }
 
-    /// What the place `at` of `source`, the text without comments, stands under.
+    /// Returns the context of the place `at` of `source`, the text without comments.
     fn above(&self, source: &str, at: usize) -> Above {
         let mut walk = Walk::through(self, source);
         walk.to(at);
@@ -156,16 +160,16 @@ impl Document<'_> {
     }
 }
 
-/// A way through a document from its top.
+/// A pass through a document from its top.
 pub(super) struct Walk<'s> {
     events: Peekable<OffsetIter<'s>>,
-    /// Where they count from.
+    /// Offset from which the events count.
     body: usize,
     above: Above,
 }
 
 impl<'s> Walk<'s> {
-    /// `source` is the text of `document` without comments.
+    /// Begins a pass; `source` is the text of `document` without comments.
     pub fn through(document: &Document<'_>, source: &'s str) -> Walk<'s> {
         let events = Parser::new_ext(&source[document.body..], Options::ENABLE_TASKLISTS)
             .into_offset_iter()
@@ -180,7 +184,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Goes on to the place `at`, and gives what that stands under.
+    /// Continues to the place `at`, and returns its context.
     pub fn to(&mut self, at: usize) -> &Above {
         while let Some((event, span)) = self
             .events
@@ -198,25 +202,25 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A heading, or the head of the document, with the text that follows it before anything else.
+/// A heading, or the head of the document, with the text right behind it.
 #[derive(Default)]
 struct Section {
     heading: Option<(HeadingLevel, Range<usize>)>,
     lead: Vec<Range<usize>>,
 }
 
-/// What the current place stands under.
+/// Context of the current place.
 #[derive(Default)]
 pub(super) struct Above {
-    /// How many blocks and spans are around.
+    /// Number of blocks and spans around it.
     depth: usize,
     /// Outermost first.
     sections: Vec<Section>,
-    /// A list has followed the innermost heading.
+    /// Whether a list has followed the innermost heading.
     has_list: bool,
     /// The text since that list.
     since: Vec<Range<usize>>,
-    /// The list items around, each as far as it is words.
+    /// The list items around it, only their text.
     pub bullets: Vec<Range<usize>>,
     /// All headings, paragraphs and list items so far.
     passed: Vec<Range<usize>>,
@@ -228,7 +232,7 @@ impl Above {
         self.depth += 1;
         match tag {
             Tag::Item => self.bullets.push(span),
-            // What is code, quoted or a comment is no word of the writer's own.
+            // Code, quotes and comments are not the author's own words.
             Tag::List(_) | Tag::CodeBlock(_) | Tag::BlockQuote(_) | Tag::HtmlBlock => {
                 if let Some(around) = self.bullets.last_mut() {
                     around.end = around.end.min(span.start);
@@ -285,7 +289,7 @@ impl Above {
             .filter_map(|section| Some(&section.heading.as_ref()?.1))
     }
 
-    /// All of it, but for list items from `item` on.
+    /// Returns the whole context, except list items from `item` on.
     fn excerpt(&self, text: &str, item: usize) -> String {
         let mut parts = Vec::new();
         for Section { heading, lead } in &self.sections {
@@ -304,7 +308,7 @@ impl Above {
     }
 }
 
-/// These blocks as they stand, or the beginning of them.
+/// Returns these blocks as written, or the beginning of them.
 fn words(text: &str, blocks: &[Range<usize>]) -> Option<String> {
     let blocks: Vec<&str> = blocks
         .iter()

@@ -1,28 +1,29 @@
-//! Which lines below a title are the item's own words, told line by line.
+//! Decides line by line which lines below a title are the item's own text.
 
 use crate::markup;
 
-/// What is indented by so many blanks more than the words around it is code, behind a blank line.
+/// Columns of extra indent that make text code, behind a blank line.
 const CODE: usize = 4;
 
-/// What the lines so far say of the next one: fences and quotes are words of others, and what is below a box is of a step or a part.
+/// State of the lines so far: fences and quotes are not the item's own, and text below a box belongs to a step or a
+/// part.
 #[derive(Default)]
 pub(super) struct Below<'l> {
-    /// The columns of the words of the item, and of the list items around the line.
+    /// Text columns of the item, and of the list items around the line.
     columns: Vec<usize>,
-    /// The line before is code, for it is indented so far.
+    /// Whether the line before is code by its indent.
     is_code: bool,
-    /// The marks of the fence that is open.
+    /// Marks of the open fence.
     fence: Option<&'l str>,
     is_quoted: bool,
-    /// The line before was blank.
+    /// Whether the line before was blank.
     is_apart: bool,
-    /// The column of the box whose lines these are.
+    /// Column of the box that these lines belong to.
     step: Option<usize>,
 }
 
 impl<'l> Below<'l> {
-    /// Of an item whose words begin in this column.
+    /// Begins below an item whose text begins in this column.
     pub fn of(column: usize) -> Self {
         Below {
             columns: vec![column],
@@ -30,7 +31,7 @@ impl<'l> Below<'l> {
         }
     }
 
-    /// Goes on with the next line, and says whether it is the item's own.
+    /// Takes the next line, and returns whether it is the item's own.
     pub fn is_own(&mut self, line: &'l str) -> bool {
         let words = line.trim_start();
         let marks = &words[..words.len() - words.trim_start_matches(['`', '~']).len()];
@@ -68,7 +69,7 @@ impl<'l> Below<'l> {
             };
             self.columns.push(column + end + blanks);
         }
-        // What is as far out as the box is not of it, but for what goes on with its words.
+        // Text no further in than the box does not belong to it, unless it continues its paragraph.
         if self.step.is_some_and(|step| column <= step) && (self.is_apart || bullet.is_some()) {
             self.step = None;
         }
@@ -82,7 +83,7 @@ impl<'l> Below<'l> {
     }
 }
 
-/// Where the words of a list item begin.
+/// Returns the start of a list item's text.
 pub(super) fn bullet(line: &str) -> Option<usize> {
     let end = markup::bullet_end(line, 0)?;
     line[end..].starts_with([' ', '\t']).then_some(end)

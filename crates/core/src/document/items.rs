@@ -1,4 +1,4 @@
-//! The items of a document: read, or of a plain one only where they stand, to be read when they are asked for.
+//! The items of a document: read, or for a plain one only their places, to be read on demand.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -14,11 +14,11 @@ use crate::metadata::Key;
 use crate::states::StateKeys;
 use crate::task::{Status, TaskId, Timestamp};
 
-/// So many IDs are searched for one by one.
+/// Limit of IDs that are searched for one by one.
 const MOST_SEARCHES: usize = 32;
 
 impl<'t> Document<'t> {
-    /// All items in the order of the text; a nested item comes after the one that it is in.
+    /// Returns all items in the order of the text; a nested item comes after the one around it.
     pub fn items(&self) -> &[Item<'t>] {
         match &self.items {
             ItemList::Read(items) => items,
@@ -32,7 +32,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn count(&self) -> usize {
         match &self.items {
             ItemList::Read(items) => items.len(),
@@ -40,7 +40,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// How many of them are no part of another.
+    /// Returns the number of items that are no part of another.
     pub fn count_whole(&self) -> usize {
         match &self.items {
             ItemList::Read(items) => items.iter().filter(|item| item.within.is_none()).count(),
@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The item at this index of [`Document::items`].
+    /// Returns the item at this index of [`Document::items`].
     pub fn item(&self, at: usize) -> &Item<'t> {
         match &self.items {
             ItemList::Read(items) => &items[at],
@@ -60,17 +60,17 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The first item with this ID.
+    /// Returns the first item with this ID.
     pub fn find(&self, id: &TaskId) -> Option<&Item<'t>> {
         self.index_of(id).map(|at| self.item(at))
     }
 
-    /// The index of the first item with this ID.
+    /// Returns the index of the first item with this ID.
     pub fn index_of(&self, id: &TaskId) -> Option<usize> {
         self.indices_of(id).first().copied()
     }
 
-    /// All items with this ID.
+    /// Returns all items with this ID.
     pub fn named(&self, id: &TaskId) -> Vec<&Item<'t>> {
         let indices = self.indices_of(id).into_iter();
         indices.map(|at| self.item(at)).collect()
@@ -79,7 +79,7 @@ impl<'t> Document<'t> {
     fn indices_of(&self, id: &TaskId) -> Vec<usize> {
         match &self.items {
             ItemList::Read(_) => self.by_id().get(id).cloned().unwrap_or_default(),
-            // While an item is read it may be asked for itself.
+            // While an item is being read, its own ID may be looked up.
             ItemList::Outlined { .. } => self
                 .indices_naming(id)
                 .filter(|at| self.id_at(*at).as_ref() == Some(id))
@@ -87,7 +87,8 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Made when an item is first asked for: who takes a save over asks for each, and would take a long document's square.
+    /// Returns the indices by ID, built on demand. Taking over a save looks up every item, which would be quadratic
+    /// without it.
     fn by_id(&self) -> &BTreeMap<TaskId, Vec<usize>> {
         self.ids.get_or_init(|| {
             let mut ids: BTreeMap<TaskId, Vec<usize>> = BTreeMap::new();
@@ -100,18 +101,18 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// The items among which those are that name this one, or stand in it.
+    /// Returns candidates that contain this ID: every item that names it is among them.
     pub fn naming(&self, id: &TaskId) -> impl Iterator<Item = &Item<'t>> {
         self.indices_naming(id).map(|at| self.item(at))
     }
 
-    /// Those of these items that the document has, by index.
+    /// Returns those of these items that the document has, by index.
     pub fn named_among<'i>(
         &self,
         ids: impl Iterator<Item = &'i str> + Clone,
     ) -> BTreeMap<usize, TaskId> {
         let indices = |id: &str| self.indices_of(&id.parse().expect("it is the ID of an item"));
-        // To search the text for a few is less work than to look at each item.
+        // For a few IDs, searching the text is faster than checking each item.
         if ids.clone().nth(MOST_SEARCHES).is_none() {
             let found = ids.flat_map(indices);
             return found.filter_map(|at| Some((at, self.id_at(at)?))).collect();
@@ -121,7 +122,7 @@ impl<'t> Document<'t> {
         all.filter(|(_, id)| ids.contains(id.as_str())).collect()
     }
 
-    /// The indices of the items that say this ID anywhere; where they are read, of all.
+    /// Returns the indices of the items that contain this ID anywhere; if the items are read, all indices.
     fn indices_naming(&self, id: &TaskId) -> Box<dyn Iterator<Item = usize>> {
         match &self.items {
             ItemList::Read(items) => Box::new(0..items.len()),
@@ -143,7 +144,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Of the item at this index.
+    /// Returns the ID of the item at this index.
     pub fn id_at(&self, at: usize) -> Option<TaskId> {
         match &self.items {
             ItemList::Read(items) => items[at].id.clone(),
@@ -154,7 +155,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Of the item at this index.
+    /// Returns the status of the item at this index.
     pub fn status_at(&self, at: usize) -> Status {
         match &self.items {
             ItemList::Outlined { places, .. } => match places[at].status {
@@ -166,7 +167,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Of the item at this index: its own, else 2.
+    /// Returns the priority of the item at this index: its own, else 2.
     pub fn priority_at(&self, at: usize) -> u8 {
         match &self.items {
             ItemList::Outlined { places, .. } => places[at]
@@ -176,7 +177,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// When the item at this index is to be done.
+    /// Returns when the item at this index is due.
     pub fn due_at(&self, at: usize) -> Option<Timestamp> {
         match &self.items {
             ItemList::Outlined { places, .. } if !places[at].may_be_due => None,
@@ -184,7 +185,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Whether these words, a key say, may stand in the item at this index, told without reading it.
+    /// Returns true if the item at this index may contain these words, such as a key. The item is not read.
     pub fn may_say(&self, at: usize, words: &str) -> bool {
         let ItemList::Outlined { places, .. } = &self.items else {
             return true;
@@ -196,13 +197,13 @@ impl<'t> Document<'t> {
         .is_some()
     }
 
-    /// The item at this index may not be taken before some time, told without reading it.
+    /// Returns true if the item at this index may have a time before which it can't be claimed. The item is not read.
     pub fn may_wait(&self, at: usize) -> bool {
         let is_remembered = || Some(self.remembered_of(at)?.not_before().is_some());
         self.may_say(at, Key::NotBefore.as_str()) || is_remembered().unwrap_or(false)
     }
 
-    /// The index of the first item that begins at `start` or behind it.
+    /// Returns the index of the first item that begins at or behind `start`.
     pub fn index_from(&self, start: usize) -> usize {
         match &self.items {
             ItemList::Read(items) => items.partition_point(|item| item.span.start < start),
@@ -212,7 +213,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// An item whose bullet is at the margin begins at `start`.
+    /// Returns true if an item with its bullet at the margin begins at `start`.
     pub(crate) fn begins_item(&self, start: usize) -> bool {
         match &self.items {
             ItemList::Read(items) => items
@@ -224,7 +225,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// An item whose bullet is at the margin, and which is no part of another, ends at `end`.
+    /// Returns true if an item with its bullet at the margin, and part of no other, ends at `end`.
     pub(crate) fn ends_item(&self, end: usize) -> bool {
         match &self.items {
             ItemList::Read(items) => items
@@ -240,25 +241,25 @@ impl<'t> Document<'t> {
         self.remembered_of(at)?.status()
     }
 
-    /// What is remembered of the item at this index, where it is not completed.
+    /// Returns the state of the item at this index kept apart from the text, if it is not completed.
     fn remembered_of(&self, at: usize) -> Option<&StateKeys> {
         let open_ids = || self.states.open_ids().map(TaskId::as_str);
         let remembered = self.remembered.get_or_init(|| self.named_among(open_ids()));
         self.states.get_open(remembered.get(&at)?)
     }
 
-    /// The status that an item's box, lane and `status:` key say, whatever is remembered of it.
+    /// Returns the status by an item's box, lane and `status:` key, without its state kept apart.
     pub fn text_status(&self, item: &Item<'_>) -> Status {
         lane::status(self.place(item), item.said, self.lane_set)
     }
 
-    /// A person has typed that somebody holds the item.
+    /// Returns true if the item is held only by typed text, not by Tavern's state.
     pub fn is_typed_as_held(&self, item: &Item<'_>) -> bool {
         let known = item.id.as_ref().and_then(|id| self.states.get_open(id));
         item.status.is_held() && known.is_none()
     }
 
-    /// The item as what is remembered of it makes it.
+    /// Applies the state kept apart to the item.
     pub(super) fn remember(&self, item: &mut Item<'t>) {
         let Some(keys) = item.id.as_ref().and_then(|id| self.states.get_open(id)) else {
             return;
@@ -272,12 +273,12 @@ impl<'t> Document<'t> {
     }
 
     fn is_left_out(&self, item: &Item<'_>) -> bool {
-        // Whose claim has ended is its writer's.
+        // An ended claim belongs to its author.
         let is_left = |mark| mark != markup::CLAIMED || !item.status.is_ended();
         markup::left_out(self.title(item)).is_some_and(is_left)
     }
 
-    /// The status that an item has by all that it says and stands under.
+    /// Sets the status by the item's text and the heading above it.
     pub(super) fn settle(&self, item: &mut Item<'t>, under: Option<Under>) {
         item.status = self.text_status(item);
         item.aside |= item.status.is_held() || self.is_left_out(item);
@@ -288,8 +289,9 @@ impl<'t> Document<'t> {
         item.aside |= !is_slip;
     }
 
-    /// The line that begins at `start`, counted from the last one that was asked for: items are mostly read in a row, and to
-    /// count from the top for each would take a long document's square.
+    /// Returns the number of the line that begins at `start`, counted from the last request. Items are mostly read in
+    /// a row,
+    /// and counting from the top for each would be quadratic.
     pub(super) fn line_at(&self, start: usize) -> usize {
         let ends = |span: Range<usize>| memchr_iter(b'\n', &self.text.as_bytes()[span]).count();
         let (at, before) = self.counted.get();

@@ -1,4 +1,4 @@
-//! What the keys of an item tell the reader of its document.
+//! Keys of an item, for the reader of its document.
 
 use std::ops::Range;
 
@@ -9,11 +9,12 @@ use crate::metadata::{self, Field, Key, KeyEntry, Meaning, Owner, TaskBlock, Unr
 use crate::problem::Problem;
 use crate::status::Status;
 
-/// Items that one may wait for.
+/// Maximum dependencies of one item.
 const MOST_AFTER: usize = 100;
 
-/// Forgets the status or priority of the items that may have a key of their own on which it depends, and marks those that may be due. A key counts only where it is
-/// spelt out.
+/// Clears the known status or priority of items that may have their own key for it, and marks those that may be due.
+/// A
+/// key counts only if it is spelt exactly.
 pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace)| {
         let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
@@ -31,12 +32,13 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     leave(Key::Due.as_str(), &|place| place.may_be_due = true);
 }
 
-/// The end of a hint about a key that is not read as one.
+/// End of a hint about a key that is not read.
 pub const STAYS_TITLE: &str = "; as it stands it is part of the title";
 
 const IS_TITLE: &str = ", so this parenthesis is part of the title";
 
-/// Reports what keeps a parenthesis from being metadata. Returns whether it is an error: whoever wrote it relies on what it says.
+/// Reports the reason why a parenthesis is not metadata. Returns whether it is an error: its author relies on the
+/// keys.
 pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unread) -> bool {
     let written = &text[unread.name.clone()];
     let near = Key::nearest(written).or(Key::named(written));
@@ -75,8 +77,9 @@ pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unrea
     is_error
 }
 
-/// Reports a status that ends `line`, a title line whose keys stand below it: it is not read, and whoever wrote it relies on it. Returns
-/// whether there is one.
+/// Reports a status at the end of `line`, a title line with its keys below: it is not read, though its author relies
+/// on it.
+/// Returns whether there is one.
 pub(super) fn tell_status_beside(
     problems: &mut Vec<Problem>,
     text: &str,
@@ -103,7 +106,7 @@ pub(super) fn tell_status_beside(
     is_found
 }
 
-/// Takes over what eligibility needs of a key, and reports what is wrong with it.
+/// Copies the facts of a key that eligibility needs, and reports its problems.
 pub(super) fn note<'t>(
     item: &mut Item<'t>,
     problems: &mut Vec<Problem>,
@@ -150,7 +153,7 @@ pub(super) fn note<'t>(
         },
         Meaning::Absent(_) => {}
         Meaning::Wrong(key) => {
-            // Nobody may not be worked on for these: people write them in words, too.
+            // This key must not hold up the item: people use it in prose, too.
             let is_record = key == Key::Due;
             item.quarantined |= !is_record;
             let span = if entry.value.is_empty() {
@@ -180,7 +183,7 @@ pub(super) fn note<'t>(
                 None => "it is kept, but nothing reads it".to_owned(),
             };
             let message = format!("unknown key `{}`", entry.name);
-            // Among keys that are read it was meant as one.
+            // Among keys that are read, it was meant as one.
             let is_mistyped = Key::is_mistyped(entry.name);
             item.quarantined |= is_mistyped;
             let make = if is_mistyped {
@@ -193,7 +196,8 @@ pub(super) fn note<'t>(
     }
 }
 
-/// The first key that guards the work in a block that is no `yaml task`, and has keys of items alone: its writer relies on it.
+/// Returns the first guarding key in a block that is no `yaml task` but has only keys of items: its author relies on
+/// it.
 pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem> {
     let mut keys = Vec::new();
     metadata::read_block(text, block, &mut |entry| {
@@ -214,18 +218,18 @@ pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem>
     ))
 }
 
-/// That what stands at `name` is not read, though it guards the work.
+/// Returns the problem that the guarding key at `name` is not read.
 pub(super) fn misplaced(text: &str, name: Range<usize>, hint: impl Into<String>) -> Problem {
     let message = format!("`{}` is not read as it stands here", &text[name.clone()]);
     Problem::error("misplaced-key", name, message, hint)
 }
 
-/// Takes over the keys of the item's `yaml task` block, and reports what is wrong with it.
+/// Reads the keys of the item's `yaml task` block, and reports its problems.
 pub(super) fn read_task_block<'t>(text: &'t str, item: &mut Item<'t>, problems: &mut Vec<Problem>) {
     let Some(block) = item.block.clone() else {
         return;
     };
-    // The title line's keys come first, and are known to the item already.
+    // The title line's keys come first, and are already read.
     let mut seen = 0;
     if let Some(span) = item.metadata.clone() {
         metadata::read_parenthesis(text, span, &mut |entry| seen |= entry.meaning.bit());

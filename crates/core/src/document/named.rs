@@ -1,34 +1,34 @@
-//! Which items words name that say what an item waits for: `A-1, and A-2 (for x)`.
+//! Finds the items named in text about dependencies: `A-1, and A-2 (for x)`.
 
 use super::Document;
 use super::phrase::{bare, slug, without_targets};
 use crate::task::TaskId;
 
-/// Most words of a name among others, most names that one item states in a place, and most bytes that are looked at for them.
+/// Limits: words of a name among others, names stated by one item in a place, and bytes searched for them.
 const MOST_WORDS: usize = 24;
 const MOST_NAMES: usize = 100;
 const LONGEST: usize = 8 << 10;
 
-/// What stands between names and names nothing.
+/// Words between names that name nothing.
 const LINKS: [&str; 9] = [
     "also", "and", "both", "item", "items", "plus", "task", "tasks", "then",
 ];
 
-/// What words name.
+/// The names found in a text.
 #[derive(Default)]
 pub(super) struct Named {
-    /// The names by which items go, and what looks like an ID, as they are written.
+    /// Names of items, and text that looks like an ID, as written.
     pub names: Vec<String>,
-    /// The first of the words that are neither a name nor a link between names.
+    /// The first text that is neither a name nor a link between names.
     pub unknown: Option<String>,
-    /// They are meant as names: all are, or one is among them that can mean nothing else, or stands by itself between commas.
+    /// Whether they are meant as names: all are, or one of them is unmistakable or alone between commas.
     pub is_meant: bool,
-    /// What is unknown looks like a name of the document: `T-9` beside `T-1`.
+    /// Whether the unknown text looks like a name of the document: `T-9` beside `T-1`.
     pub is_near: bool,
 }
 
 impl Named {
-    /// Nothing else is among the words.
+    /// Returns true if the text has only names.
     pub fn is_whole(&self) -> bool {
         self.unknown.is_none() && !self.names.is_empty()
     }
@@ -39,15 +39,15 @@ struct Word<'w> {
     text: &'w str,
     at: usize,
     slug: String,
-    /// How many parentheses are around it.
+    /// Number of parentheses around it.
     depth: usize,
-    /// A comma, or the like, is before it.
+    /// Whether a comma or the like is before it.
     is_first: bool,
     is_link: bool,
 }
 
 impl Document<'_> {
-    /// What `values` name together.
+    /// Returns the names in all `values`.
     pub(super) fn read_names(&self, values: &[&str]) -> Named {
         let mut named = Named::default();
         for value in values.iter().map(|value| bare(value)) {
@@ -102,7 +102,7 @@ impl Document<'_> {
                 continue;
             }
             if word.depth > 0 {
-                // What stands in parentheses is said of what is before them.
+                // Text in parentheses is a note about the name before it.
                 named.names.truncate(before_parenthesis);
                 at += words[at..].iter().take_while(|word| word.depth > 0).count();
                 continue;
@@ -112,12 +112,12 @@ impl Document<'_> {
                 .unwrap_or(words.len());
             let part = &value[word.at..words[next - 1].at + words[next - 1].text.len()];
             let is_near = word.is_first && self.looks_like_a_name(part);
-            // By this name several go, or an item whose ID is spelt otherwise.
+            // Several items have this name, or one whose ID is spelt otherwise.
             let is_doubtful = word.is_first && self.is_name(&slug(part));
             named.is_near |= is_near;
             named.is_meant |= is_near || is_doubtful;
             named.unknown.get_or_insert_with(|| part.to_owned());
-            // Most words have none.
+            // Most parts have no such name.
             if part.contains(|c: char| c == '-' || c.is_ascii_digit()) {
                 self.read_among(&words[at..next], value, named);
             }
@@ -125,7 +125,7 @@ impl Document<'_> {
         }
     }
 
-    /// Reads the names among other words that can mean nothing else: `completion of ENG-1`.
+    /// Reads unmistakable names among other words: `completion of ENG-1`.
     fn read_among(&self, words: &[Word<'_>], value: &str, named: &mut Named) {
         let mut at = 0;
         while at < words.len() {
@@ -141,14 +141,14 @@ impl Document<'_> {
         }
     }
 
-    /// It is an ID of the document, or a name with letters and a number: `T012`, `Phase 1`.
+    /// Returns true for an ID of the document, or a name with letters and a number: `T012`, `Phase 1`.
     fn can_mean_nothing_else(&self, name: &str) -> bool {
         let has_both =
             name.contains(|c: char| c.is_ascii_digit()) && name.contains(char::is_alphabetic);
         self.by_id_in(name).is_some() || has_both && self.goes_by_slug(&slug(name))
     }
 
-    /// How many of the words are the longest name that they begin with; 0 for none.
+    /// Returns the number of words of the longest name that they begin with; 0 for none.
     fn name_at(&self, words: &[Word<'_>]) -> usize {
         let (mut phrase, mut longest) = (String::new(), 0);
         for (index, word) in words.iter().take(MOST_WORDS).enumerate() {
@@ -165,7 +165,7 @@ impl Document<'_> {
     }
 }
 
-/// The words of a value, and what is between them.
+/// Returns the words of a value, with their separators.
 fn split(value: &str) -> Vec<Word<'_>> {
     let mut split = Vec::<Word<'_>>::new();
     let (mut depth, mut is_first, mut begin) = (0usize, true, None);
@@ -192,7 +192,7 @@ fn split(value: &str) -> Vec<Word<'_>> {
             });
         };
     for (at, c) in value.char_indices() {
-        // What is between two numbers may say from where to where.
+        // A sign between two numbers may make them a range.
         let is_between = !c.is_alphanumeric() && !"-_.#'–—…".contains(c);
         if !is_between {
             begin.get_or_insert(at);

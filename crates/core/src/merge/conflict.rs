@@ -1,16 +1,16 @@
-//! What contradicts: what is told of it, and the marks that stand in the text for it, written and found again.
+//! Conflicts: their report, and their markers in the text, written and found again.
 
 use std::fmt;
 
 use crate::markup;
 use crate::problem::Problem;
 
-/// Something that both sides changed, each in its own way. Both versions stand in the text.
+/// A conflict: both sides made different changes. Both versions are in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The item that it is in, by ID or title; nothing for prose.
+    /// The item, by ID or title; `None` for prose.
     pub item: Option<String>,
-    /// What it is about: `title`, `status`, a key, `text`, `removed`.
+    /// The subject: `title`, `status`, a key, `text`, `removed`.
     pub what: String,
 }
 
@@ -34,10 +34,10 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// How a mark of the merge begins; what it speaks of stands behind it, or between it and the next. [`marks`] finds them.
+/// Start of a merge marker; its subject is behind it, or between it and the next. [`marks`] finds them.
 pub(super) const MARK: &str = "<!-- conflict: ";
 
-/// A merge has left a mark in the item that says that the other side calls it so.
+/// Returns true if a merge left a marker in the item with this title of the other side.
 pub fn is_called(block: &str, title: &str) -> bool {
     block.contains(&format!(
         "{MARK}title: {} -->",
@@ -45,7 +45,7 @@ pub fn is_called(block: &str, title: &str) -> bool {
     ))
 }
 
-/// The marks that merges have left in a text, for a person to settle.
+/// Returns the markers that merges have left in a text, for a person to resolve.
 pub fn marks(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (mark, end) in [(MARK, "-->"), ("\n# conflict: ", "\n")] {
@@ -56,7 +56,7 @@ pub fn marks(text: &str) -> Vec<Problem> {
                 .trim_end()
                 .trim_end_matches(end)
                 .trim();
-            // The first of the three marks around a stretch stands for all of them.
+            // The first of the three markers around a stretch is reported for all of them.
             if matches!(words, Bound::THEIRS | Bound::END) {
                 continue;
             }
@@ -77,7 +77,7 @@ pub fn marks(text: &str) -> Vec<Problem> {
     problems
 }
 
-/// What a mark stands before.
+/// The part that a marker begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     Ours,
@@ -90,7 +90,7 @@ impl Bound {
     const THEIRS: &str = "the other side says";
     const END: &str = "end";
 
-    /// The mark that a line is.
+    /// Returns the marker that a line is.
     pub fn of(line: &str) -> Option<Bound> {
         let words = line.trim().strip_prefix(MARK)?.strip_suffix(" -->")?;
         match words {

@@ -1,4 +1,4 @@
-//! An item of one of the versions that are merged, and the stretches of them that are compared.
+//! An item of a merged version, and the stretches that are compared.
 
 use std::ops::Range;
 
@@ -28,12 +28,12 @@ impl<'v, 't> One<'v, 't> {
         self.document.block(self.item)
     }
 
-    /// Its text, whatever its line ends.
+    /// Returns its text with line ends normalized.
     pub fn bare_block(self) -> String {
         bare(self.block())
     }
 
-    /// The same without its ID, and what was written with that alone.
+    /// Returns its text without its ID and the key that is written with it alone.
     pub fn nameless_block(self) -> String {
         let block = self.bare_block();
         let Some(id) = self.item.id_span() else {
@@ -48,32 +48,32 @@ impl<'v, 't> One<'v, 't> {
         .replacen(" (status: null)", "", 1)
     }
 
-    /// It reads as `old`, but for an ID of its own, or one before that of `old`.
+    /// Returns true if it reads as `old`, but for a new ID, or one before the ID of `old`.
     pub fn is_renamed(self, old: One<'_, '_>) -> bool {
         [old.bare_block(), old.nameless_block()].contains(&self.nameless_block())
     }
 
-    /// Whoever holds it has it by the same ID in `other`, and in the same status.
+    /// Returns true if its holder has it under the same ID and status in `other`.
     pub fn is_held_as(self, other: One<'_, '_>) -> bool {
         self.item.id == other.item.id && self.item.status == other.item.status
     }
 
-    /// What its first line begins with: its indentation, its bullet and the box, up to what is in that.
+    /// Returns the start of its first line: indent, bullet and box, up to the mark in the box.
     pub fn lead(self) -> &'t str {
         &self.document.text()[self.item.span.start..self.item.box_char]
     }
 
-    /// The name of its lane.
+    /// Returns the name of its lane.
     pub fn lane(self) -> Option<&'t str> {
         self.document.heading_of(self.item)
     }
 
-    /// Its ID, or its title.
+    /// Returns its ID, or its title.
     pub fn name(self) -> &'v str {
         self.item.id.as_ref().map_or(self.title(), |id| id.as_str())
     }
 
-    /// What stands at the end of its title line, behind the title and the keys: what other programs read there, and blanks.
+    /// Returns the end of its title line behind title and keys: blanks, and text that other programs read.
     pub fn tail(self) -> &'t str {
         let (text, item) = (self.document.text(), self.item);
         let line = without_line_end(
@@ -92,7 +92,7 @@ impl<'v, 't> One<'v, 't> {
         tail.strip_prefix(STRIKE).unwrap_or(tail)
     }
 
-    /// Where its first line ends, line end included.
+    /// Returns the end of its first line, line end included.
     pub fn first_line_end(self) -> usize {
         markup::line_end(
             self.document.text(),
@@ -102,20 +102,20 @@ impl<'v, 't> One<'v, 't> {
     }
 }
 
-/// A block of text to be compared, whatever its line ends.
+/// Returns a block of text for comparison, with line ends normalized.
 pub fn bare(block: &str) -> String {
     block.trim_end().replace("\r\n", "\n")
 }
 
-/// A stretch of a version: the whole document, or what stands under an item's first line.
+/// A stretch of a version: the whole document, or the text under an item's first line.
 #[derive(Default)]
 pub(super) struct Region<'v, 't> {
     pub range: Range<usize>,
-    /// The items that are taken as such; all else is lines.
+    /// The items that are merged as such; everything else is lines.
     pub items: Vec<One<'v, 't>>,
     /// The lines of a `yaml task` block, which are merged key by key.
     pub block: Option<Range<usize>>,
-    /// The block is not compared: its keys go elsewhere.
+    /// Whether the block is not compared, as its keys go elsewhere.
     pub is_block_hidden: bool,
 }
 
@@ -128,7 +128,7 @@ impl<'v, 't> Region<'v, 't> {
         }
     }
 
-    /// What stands under the first line of `one`.
+    /// Returns the stretch under the first line of `one`.
     pub fn under(one: One<'v, 't>) -> Region<'v, 't> {
         let start = one.first_line_end();
         let range = start..one.item.span.end.max(start);
@@ -144,7 +144,7 @@ impl<'v, 't> Region<'v, 't> {
     }
 }
 
-/// The items directly within `parent` (nothing: within none) that begin a line.
+/// Returns the items directly within `parent` (`None`: within none) that begin a line.
 pub(super) fn directly_in<'v, 't>(
     document: &'v Document<'t>,
     parent: Option<&Item<'t>>,

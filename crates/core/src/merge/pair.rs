@@ -1,4 +1,5 @@
-//! Which item of one version is which of another: by ID and title, by ID, else by text, by title, without one by a title much like it.
+//! Matches the items of two versions: by ID and title, by ID, else by text, by title, and without an ID by a similar
+//! title.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,20 +9,20 @@ use super::one::One;
 use super::weave::numbered;
 use crate::task::TaskId;
 
-/// More pairs of titles than this are not compared letter by letter.
+/// Maximum pairs of titles that are compared letter by letter.
 const MOST_COMPARED: usize = 20_000;
 
-/// How alike two titles are at least, from 0 to 1, so that one is taken for the other, retyped.
+/// Minimum similarity of two titles, from 0 to 1, for one to count as the other, retyped.
 pub(crate) const ALIKE: f32 = 0.6;
 
-/// By the bare text of an item without an ID the one that it has in another version.
+/// Maps the bare text of an item without an ID to its ID in another version.
 pub type Named = HashMap<String, TaskId>;
 
-/// What an item goes by.
+/// A function that returns an item's key for matching.
 type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
 
-/// For each of the items `old` its place in `new`. One that has lost its ID, or got one,
-/// is still the same; two with different IDs are not, but where two had the same and one of them got its own.
+/// Returns the index in `new` for each of the items `old`. An item that lost its ID, or got one,
+/// is still the same. Two with different IDs are not, unless two shared an ID and one of them got its own.
 pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
@@ -43,7 +44,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             .any(|is_old| count.get(&(*is_old, id)).is_some_and(|count| *count > 1))
     };
     let ways: [Naming<'_>; 5] = [
-        // Of two with the same ID the one that reads as before is meant.
+        // Of two with the same ID the one that reads as before matches.
         &|one| {
             one.item
                 .id
@@ -51,7 +52,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
                 .filter(|id| is_double(id))
                 .map(|id| format!("{id} {}", one.bare_block()))
         },
-        // Of two with the same ID, which somebody has typed twice, the one with the title is meant.
+        // Of two with the same typed ID the one with the title matches.
         &|one| Some(format!("{} {}", one.item.id.as_ref()?, one.title())),
         &|one| one.item.id.as_ref().map(ToString::to_string),
         &|one| Some(one.bare_block()),
@@ -79,7 +80,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             let can_be = |other: &usize| !are_named_apart(*one, new[*other]);
             let is_same =
                 |other: &usize| can_be(other) && one.bare_block() == new[*other].bare_block();
-            // Of a copy that reads otherwise by now the other one is meant.
+            // If a copy was changed since, the other one matches.
             let same = if places.len() > 1 {
                 places.iter().rposition(is_same)
             } else {
@@ -91,7 +92,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             }
         }
     }
-    // Of two with the same ID one gets another, and reads as before but for that.
+    // Of two with the same ID one may get a new one and otherwise read as before.
     let is_new = |at: &usize| {
         new[*at]
             .item
@@ -111,7 +112,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             (found[place], taken[at]) = (Some(at), true);
         }
     }
-    // An ID tells an item from a line that only reads like it. One that is new may be that of an item that had none.
+    // An ID distinguishes an item from a line that only reads like it. A new ID may be that of an item that had none.
     let known: HashSet<&TaskId> = old.iter().filter_map(|one| one.item.id.as_ref()).collect();
     let may_be_new = |at: &usize| {
         new[*at]
@@ -148,7 +149,7 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
     found
 }
 
-/// What is known by its ID in `side`, whatever reads there as it read in `base`.
+/// Pairs items by their known ID in `side`, even if another item there reads as in `base`.
 pub(super) fn know_named(
     base: &[One<'_, '_>],
     named: &Named,
@@ -172,8 +173,9 @@ pub(super) fn know_named(
     }
 }
 
-/// What has got its ID in one of the `sides` is what has it in the other, whatever else reads there as it read in `base`.
-/// `pairs` says for each item of `base` its place in either.
+/// Pairs an item that got its ID in one of the `sides` with the one that has it in the other, even if another item
+/// there
+/// reads as in `base`. `pairs` has the index in each side for each item of `base`.
 pub(super) fn agree_on_ids(
     base: &[One<'_, '_>],
     sides: [&[One<'_, '_>]; 2],
@@ -200,7 +202,7 @@ pub(super) fn agree_on_ids(
     }
 }
 
-/// Where each ID is.
+/// Returns the index of each ID.
 fn places<'m>(side: &[One<'m, '_>]) -> HashMap<&'m TaskId, usize> {
     side.iter()
         .enumerate()
@@ -208,8 +210,9 @@ fn places<'m>(side: &[One<'m, '_>]) -> HashMap<&'m TaskId, usize> {
         .collect()
 }
 
-/// From 0 (nothing is the same) to 1, letter by letter; one that goes on where the other ends is the same. Two that are told apart
-/// by a number (`Chapter 1` and `Chapter 2`) are two.
+/// Returns the similarity of two titles from 0 to 1, letter by letter; one that continues the other counts as the
+/// same.
+/// Titles that differ in a number (`Chapter 1` and `Chapter 2`) are different.
 pub(crate) fn likeness(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty()
         && !other.is_empty()
@@ -229,20 +232,20 @@ pub(crate) fn likeness(title: &str, other: &str) -> f32 {
     )
 }
 
-/// A number of `title` is not in `other`.
+/// Returns true if a number of `title` is not in `other`.
 fn lacks_number(title: &str, other: &str) -> bool {
     let numbers =
         |text| str::split(text, |c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty());
     numbers(title).any(|number| numbers(other).all(|known| known != number))
 }
 
-/// `longer` begins with the whole words of `title`.
+/// Returns true if `longer` begins with the whole words of `title`.
 pub fn is_typed_on(title: &str, longer: &str) -> bool {
     let rest = longer.strip_prefix(title).filter(|_| !title.is_empty());
     rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
-/// As much of a title as is compared: to compare two of megabytes takes minutes.
+/// Returns the compared part of a title: comparing megabytes would take minutes.
 fn beginning(title: &str) -> &str {
     title
         .char_indices()
@@ -250,7 +253,7 @@ fn beginning(title: &str) -> &str {
         .map_or(title, |(end, _)| &title[..end])
 }
 
-/// Both have IDs, and not the same.
+/// Returns true if both have IDs, and different ones.
 fn are_named_apart(one: One<'_, '_>, other: One<'_, '_>) -> bool {
     matches!((&one.item.id, &other.item.id), (Some(id), Some(other)) if id != other)
 }

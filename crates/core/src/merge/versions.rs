@@ -1,13 +1,15 @@
-//! The versions of a stretch that contradicts, and of a field: who saves an old text again and again goes on in what they said, and
-//! is not said to say something more each time.
+//! The versions of a conflicting stretch or field. An editor that saves an old text repeatedly continues its own
+//! version,
+//! which adds no new version each time.
 
 use std::collections::HashMap;
 
 use super::conflict::{Bound, MARK};
 use super::written::Atom;
 
-/// The atoms of each side, each with the number of the contradiction in which it stands, if it does: one that reads the same has the same.
-/// So what stands between marks is only what stands there in another text, too, and a contradiction is taken as a whole.
+/// Returns the atoms of each side, each with the number of its contradiction, if any; equal contradictions have equal
+/// numbers. So atoms between markers match only those between the same markers, and a contradiction is taken as a
+/// whole.
 pub(super) fn by_contradiction<'t>(sides: [&[Atom<'t>]; 3]) -> [Vec<(Atom<'t>, Option<usize>)>; 3] {
     let mut numbers: HashMap<&[Atom<'t>], usize> = HashMap::new();
     sides.map(|side| {
@@ -25,7 +27,7 @@ pub(super) fn by_contradiction<'t>(sides: [&[Atom<'t>]; 3]) -> [Vec<(Atom<'t>, O
     })
 }
 
-/// Where each contradiction ends, by where it begins.
+/// Maps the start of each contradiction to its end.
 fn ends(atoms: &[Atom<'_>]) -> HashMap<usize, usize> {
     let (mut begun, mut ends) = (Vec::new(), HashMap::new());
     for (at, atom) in atoms.iter().enumerate() {
@@ -38,8 +40,9 @@ fn ends(atoms: &[Atom<'_>]) -> HashMap<usize, usize> {
     ends
 }
 
-/// The versions of a stretch: those that stand in `mine`, and those in `other`, unless one of them, or the text between other marks, says
-/// that already.
+/// Returns the versions of a stretch: those of `mine`, and those of `other` that add something. A version adds
+/// nothing if
+/// another one, or the text between other markers, has it all.
 pub(super) fn versions<'t>(
     mine: &[Atom<'t>],
     other: &[Atom<'t>],
@@ -63,7 +66,7 @@ pub(super) fn versions<'t>(
     versions
 }
 
-/// The lines with which all of several versions begin: they stand before the marks, and not in each version.
+/// Removes the lines that all versions begin with, and returns them: they go before the markers.
 pub(super) fn common_head<'t>(versions: &mut [Vec<Atom<'t>>]) -> Vec<Atom<'t>> {
     let [first, others @ ..] = versions else {
         return Vec::new();
@@ -77,7 +80,7 @@ pub(super) fn common_head<'t>(versions: &mut [Vec<Atom<'t>>]) -> Vec<Atom<'t>> {
         .fold(Vec::new(), |_, version| version.drain(..len).collect())
 }
 
-/// Between the marks of an earlier merge, else all of it.
+/// Returns the versions between the markers of an earlier merge, else all as one.
 fn standing<'t>(mine: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
     let is_said = |atom: &Atom<'_>| !atom.is_blank();
     let (first, last) = (
@@ -101,7 +104,7 @@ fn standing<'t>(mine: &[Atom<'t>]) -> Vec<Vec<Atom<'t>>> {
     vec![mine.to_vec()]
 }
 
-/// What stands in a text between the marks of earlier merges.
+/// Returns the versions between the markers of earlier merges in a text.
 pub(super) fn marked_versions(atoms: &[Atom<'_>]) -> Vec<String> {
     let pieces = atoms.split_inclusive(|atom| atom.bound().is_some());
     let versions = pieces.filter_map(|piece| match piece.split_last() {
@@ -121,14 +124,14 @@ fn said(version: &[Atom<'_>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Every line of `new`, which has some, stands in the version too, in that order; nothing is said by another of nothing.
+/// Returns true if the version has every line of `new` in that order; an empty text is only in an empty one.
 fn says_all_of(version: &str, new: &str) -> bool {
     let mut lines = version.lines();
     version == new || !new.is_empty() && new.lines().all(|line| lines.any(|other| other == line))
 }
 
-/// Which of the versions `said` has gone on to be `new`: one of which every word is there still. Whose a version is that only
-/// reads much like it nobody knows.
+/// Returns the version in `said` that `new` continues: every word of it is still there. A version that is only
+/// similar has no known author.
 fn gone_on(said: &[String], new: &str) -> Option<usize> {
     said.iter().position(|version| {
         let mut words = words(new);
@@ -136,7 +139,7 @@ fn gone_on(said: &[String], new: &str) -> Option<usize> {
     })
 }
 
-/// Without the signs between them.
+/// Returns the words without punctuation around them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let signs = |c: char| c.is_ascii_punctuation();
     text.split_whitespace().map(move |word| {
@@ -146,7 +149,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `text` of an item with a mark that the other side's `what` says `theirs`, in lines that end so.
+/// Returns an item's `text` with a marker that the other side's `what` is `theirs`.
 pub(super) fn marked(
     text: String,
     [what, theirs]: [&str; 2],

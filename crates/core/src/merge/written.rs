@@ -1,4 +1,4 @@
-//! What the merge decided, as text.
+//! Writes the result of the merge as text.
 
 use std::hash::{Hash, Hasher};
 
@@ -6,11 +6,11 @@ use super::conflict::Bound;
 use super::one::Side;
 use crate::task::Status;
 
-/// What versions are compared by.
+/// Unit of comparison of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Atom<'t> {
     Line(BareLine<'t>),
-    /// By its place among the slots.
+    /// Index among the slots.
     Item(usize),
     Block,
 }
@@ -24,7 +24,7 @@ impl Atom<'_> {
         matches!(self, Atom::Item(_) | Atom::Block)
     }
 
-    /// The mark that it is.
+    /// Returns the marker that the line is, if any.
     pub fn bound(&self) -> Option<Bound> {
         if let Atom::Line(line) = self {
             Bound::of(line.0)
@@ -34,7 +34,7 @@ impl Atom<'_> {
     }
 }
 
-/// A line with its line end, which doesn't count where lines are compared.
+/// A line with its line end, which comparisons ignore.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BareLine<'t>(pub &'t str);
 
@@ -58,19 +58,19 @@ impl Hash for BareLine<'_> {
     }
 }
 
-/// What becomes of an item.
+/// The outcome for an item.
 pub(super) struct Fate {
     pub stand: Stand,
     pub text: String,
-    /// What it must read as.
+    /// The status that it must read as.
     pub status: Option<Status>,
 }
 
-/// The version in whose order and lane an item stands.
+/// The version that gives an item its order and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     Nowhere,
-    /// Nobody has moved it.
+    /// Neither side has moved it.
     Still,
     As(Side),
 }
@@ -79,12 +79,13 @@ pub(super) enum Stand {
 pub(super) enum Piece {
     Line(String),
     Item(String),
-    /// The keys of the item whose body this is.
+    /// The keys of the item that this body belongs to.
     Block,
 }
 
-/// The atoms as pieces, with the marks in their places. `front` is the length of the front matter, `indent` the column of
-/// marks.
+/// Returns the atoms as pieces, with the markers in place. `front` is the length of the front matter, `indent` the
+/// column of
+/// markers.
 pub(super) fn pieces(
     atoms: &[Atom<'_>],
     marked: &[(usize, Bound)],
@@ -98,7 +99,7 @@ pub(super) fn pieces(
     let mut is_yaml = false;
     for at in 0..=atoms.len() {
         while let Some((_, mark)) = marks.next_if(|(place, _)| *place == at) {
-            // In the front matter a comment is written otherwise, and of two values one must go.
+            // The front matter has another comment syntax, and only one of two values can stay.
             if length < front {
                 is_yaml = *mark == Bound::Theirs;
             } else {
@@ -125,7 +126,7 @@ pub(super) fn pieces(
     pieces
 }
 
-/// The pieces' text; `block` is what stands for the keys. The `gap` goes where an item and what is beside it could run
+/// Returns the pieces' text; `block` is the text of the keys. The `gap` goes where an item and its neighbor could run
 /// together.
 pub(super) fn written(pieces: &[Piece], block: &str, newline: &str, gap: &str) -> String {
     let mut text = String::new();

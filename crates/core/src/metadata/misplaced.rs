@@ -10,29 +10,29 @@ use super::value::takes;
 
 const BRACKETS: [(char, char); 4] = [('(', ')'), ('[', ']'), ('{', '}'), ('（', '）')];
 
-/// Most bytes of words that may be a key, and of what it may say.
+/// Maximum bytes of a possible key, and of its value.
 const LONGEST: usize = 32;
 const LONGEST_VALUE: usize = 1 << 10;
 
-/// Keys of a text that are looked at.
+/// Maximum keys of a text that are checked.
 const MOST: usize = 100;
 
-/// A key that guards the work.
+/// A guarding key.
 pub struct Misplaced<'w> {
     pub name: Range<usize>,
     pub key: Key,
-    /// It says what waits for the item.
+    /// Whether it names items that wait for this one.
     pub is_inverse: bool,
-    /// What `after` says.
+    /// The value of `after`.
     pub needed: Option<&'w str>,
-    /// People write so in prose, too: `depends on Build`.
+    /// Whether it is a form that occurs in prose, too: `depends on Build`.
     pub is_prose: bool,
-    /// Its brackets have nothing but known keys.
+    /// Whether its brackets have only known keys.
     pub is_among_keys: bool,
 }
 
-/// The keys that guard the work and stand, with a value that they can have, in brackets of `words` that open before `until`. What is code or
-/// a link is none.
+/// Returns the guarding keys with a possible value in brackets of `words` that open before `until`. Code and links
+/// don't count.
 pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     let mut open: Vec<(usize, char)> = Vec::new();
     // The brackets around it, and where a key may begin.
@@ -57,7 +57,7 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
             let end = rest[start..].find(close).map(|at| start + at);
             let inner = &rest[..end.unwrap_or(rest.len())];
             let value = inner[start..value_end(inner.as_bytes(), start)].trim();
-            // `retry(max_attempts: 3)`, `{"after": "x"}` and `{budget: 5}` are how code is written. `{after: x}` is not.
+            // `retry(max_attempts: 3)`, `{"after": "x"}` and `{budget: 5}` are code. `{after: x}` is not.
             let is_glued = words[opened..].starts_with(['(', '[', '{'])
                 && words[..opened].ends_with(char::is_alphanumeric);
             let is_quoted = words[name.clone()].starts_with(['"', '\'']);
@@ -96,8 +96,9 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     found
 }
 
-/// The key that is stated at `begin`: where its name is, and where its value begins. What an item waits for people also state without a
-/// colon, or with `=`.
+/// Returns the key stated at `begin`: the range of its name, and the start of its value. Dependencies are also stated
+/// without
+/// a colon, or with `=`.
 fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let bytes = words.as_bytes();
     let start = skip_blanks(bytes, begin);
@@ -111,7 +112,7 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
         .count();
     let named = words[start..start + length].trim_end();
     let end = start + named.len();
-    // `after [[Build]]`: what follows is no letter.
+    // `after [[Build]]`: no letter follows.
     let is_apart = length > named.len();
     let sign = skip_blanks(bytes, end);
     let is_equated = bytes.get(sign) == Some(&b'=');
@@ -134,8 +135,8 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     Some((start..end, key, end + 1))
 }
 
-/// The keys that guard the work and stand, with a colon and a value that they can have, in no brackets of `words`: of those without an
-/// underscore `after` alone.
+/// Returns the guarding keys with a colon and a possible value outside of brackets of `words`. Of those without an
+/// underscore only `after` counts.
 pub fn guards_in_words(words: &str) -> Vec<Misplaced<'_>> {
     let (mut depth, mut found) = (0usize, Vec::new());
     if !words.contains(':') {
@@ -156,7 +157,7 @@ pub fn guards_in_words(words: &str) -> Vec<Misplaced<'_>> {
     found
 }
 
-/// The one whose colon is there.
+/// Returns the guarding key before that colon.
 fn guard_before(words: &str, colon: usize) -> Option<Misplaced<'_>> {
     let start = skip_blanks(words.as_bytes(), behind_colon(words.as_bytes(), colon)?);
     let rest = &words[start..words.floor_char_boundary(start + LONGEST_VALUE)];
@@ -195,14 +196,14 @@ fn is_spelt_as_key(name: &str) -> bool {
     name.contains('_') && Key::named(name).is_some()
 }
 
-/// The key that `name` says; the other way round, too.
+/// Returns the key that `name` means, the inverse of `after` included.
 fn meant(name: &str) -> Option<Key> {
     Key::meant(name).or_else(|| Key::is_inverse(name).then_some(Key::After))
 }
 
-/// The code spans, formulas, links, images and tags of a title.
+/// Returns the code spans, formulas, links, images and tags of a title.
 fn quoted(words: &str) -> Vec<Range<usize>> {
-    // Behind other words it begins no block.
+    // A word in front keeps it from beginning a block.
     const BEFORE: &str = "x ";
     let line = format!("{BEFORE}{words}");
     let is_quoted = |event: &Event<'_>| {

@@ -1,4 +1,4 @@
-//! The parenthesis at the end of a title line: whether it is metadata.
+//! Decides whether the parenthesis at the end of a title line is metadata.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::pairs::{Pair, Pairs, begins_value, closing_quote, key_at, skip_blanks
 use super::value::{meaning, plain_of};
 use super::{Key, Meaning, Owner, Shape};
 
-/// A parenthesis that looks like metadata and is title, by one of its keys.
+/// A parenthesis that looks like metadata but is part of the title because of one of its keys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unread {
     pub name: Range<usize>,
@@ -16,22 +16,26 @@ pub struct Unread {
 /// Why a parenthesis can't be read as keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is a key of an item's state, which no text has.
+    /// It is a key of an item's state, which no text may have.
     NotTyped,
     /// The key can't have this value.
     WrongValue,
     /// A parenthesis in its value is not closed.
     Unclosed,
-    /// The key is misspelt, and the item is not to be worked without what it says.
+    /// The key is misspelt, and the item must not be worked without it.
     ReliedOn,
     /// The key is misspelt.
     Misspelt,
 }
 
-/// The metadata parenthesis at the end of `line` (a title line from after its ID on, without its line end), as a range
-/// that includes both parentheses, and the backticks around them. `Err` carries the first key of one that would be metadata if that key were
-/// known, or had another value, or if the parentheses in its values were in quotes. In a line without an ID
-/// an answer is words, since nobody has asked.
+/// Finds the metadata parenthesis at the end of `line` (a title line from behind its ID, without its line end). The
+/// range
+/// includes both parentheses, and backticks around them.
+///
+/// # Errors
+/// Returns the first key of one that would be metadata if that key were known, had another value, or if the
+/// parentheses in
+/// its values were quoted. In a line without an ID an answer is prose, as there is no question.
 pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Unread> {
     let line = line.trim_end();
     let end = line.trim_end_matches('`').len();
@@ -50,7 +54,8 @@ pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, U
     }
 }
 
-/// The same on a line of its own, where Tavern puts it: `under` is what stands below a title line. As a range of `under`.
+/// The same on a line of its own, where Tavern puts it. `under` is the text below a title line, and the range is in
+/// `under`.
 pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     let line = under[..under.find(['\n', '\r']).unwrap_or(under.len())].trim();
     if !line.starts_with(['(', '`']) || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
@@ -63,8 +68,9 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     Some(start..start + line.len())
 }
 
-/// The pair says something to Tavern, so that its parenthesis is metadata. A value that the key can't have does so where its writer relies
-/// on it: nobody is to work on the item without it. So does one that leaves a quote or a bracket open behind an ID: other keys may be in it.
+/// Returns true if the pair makes its parenthesis metadata. A wrong value does, too, if its author relies on the key,
+/// as the
+/// item must not be worked without it. So does an open quote or bracket behind an ID, as it may hold other keys.
 fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
     let (name, value) = (&line[pair.name.clone()], &line[pair.value.clone()]);
     let Some(key) = Key::named(name).filter(|key| may_stand(*key, by)) else {
@@ -79,7 +85,7 @@ fn may_stand(key: Key, by: Owner) -> bool {
     key.may_be_typed() || by == Owner::State && key == Key::Answer
 }
 
-/// The parenthesis that closes at `end`, if it is metadata. All that stands behind it are the backticks of a code span.
+/// Returns the parenthesis that closes at `end`, if it is metadata. Only the backticks of a code span are behind it.
 fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<usize>>, Unread> {
     let Some(open) = matching_open(line, end) else {
         return Ok(None);
@@ -89,7 +95,7 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     };
     let span = before.len()..line.len();
     let is_apart = before.is_empty() || before.ends_with([' ', '\t', '\n', '\r']);
-    // As code only Tavern writes it, behind an ID: what a person quotes is words.
+    // Only Tavern writes it as code, behind an ID; a person's code is prose.
     let is_code = || by == Owner::State && !has_ticks(&line[open..end], line.len() - end);
     if !is_apart || end < line.len() && !is_code() {
         return Ok(None);
@@ -114,13 +120,13 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
         }
         // Whether it names an item is not known here.
         let is_prose = Key::is_prose(name) && (by == Owner::Person || !Key::is_of_programs(name));
-        // What only Tavern writes it does not misspell.
+        // Tavern does not misspell the keys that only it writes.
         let is_meant =
             |near: &Key| may_stand(*near, by) && (near.as_str() == name || near.may_be_typed());
         let Some(near) = Key::nearest(name).filter(|near| !is_prose && is_meant(near)) else {
             continue;
         };
-        // A status, too, may keep the item from being worked.
+        // A status may keep the item from being worked, too.
         let is_relied_on =
             near.is_guard() || near == Key::Status && near.nearly_takes(&line[pair.value]);
         let why = match Key::named(name) {
@@ -138,7 +144,7 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     if pairs.is_broken {
         return Ok(None);
     }
-    // A key of Tavern's own that nobody but a person can have written is words, and would be lost among keys.
+    // A key of Tavern's state that only a person can have written is prose, and would be lost among keys.
     match (is_any, state, unread) {
         (true, Some(unread), _) | (false, _, Some(unread)) => Err(unread),
         (true, None, _) => Ok(Some(span)),
@@ -146,16 +152,17 @@ fn last_parenthesis(line: &str, end: usize, by: Owner) -> Result<Option<Range<us
     }
 }
 
-/// Whether backticks of this number stand somewhere in the text, with none beside them.
+/// Returns true if exactly this number of backticks stands somewhere in the text.
 fn has_ticks(text: &str, count: usize) -> bool {
     text.split(|c| c != '`').any(|ticks| ticks.len() == count)
 }
 
-/// Where the parenthesis opens that closes just before `end`. Quotes count inside parentheses
-/// that begin with a key, where a value begins.
+/// Returns where the parenthesis opens that closes just before `end`. In parentheses that begin with a key, a quote
+/// counts
+/// at the start of a value.
 fn matching_open(line: &str, end: usize) -> Option<usize> {
     let bytes = &line.as_bytes()[..end - 1];
-    // The ordinary case: nothing in between needs a closer look.
+    // The common case: nothing in between needs a closer look.
     let open = bytes
         .iter()
         .rposition(|byte| matches!(byte, b'(' | b')' | b'"' | b'\''))?;
@@ -165,7 +172,7 @@ fn matching_open(line: &str, end: usize) -> Option<usize> {
     unclosed(bytes).0.pop().map(|(open, _)| open)
 }
 
-/// The known key that a parenthesis begins with which another one in its values keeps from being closed at `end`.
+/// Returns the known key at the start of a parenthesis that another one in its values keeps from closing at `end`.
 fn key_of_unclosed(line: &str, end: usize, by: Owner) -> Option<Range<usize>> {
     let bytes = &line.as_bytes()[..end - 1];
     let (mut opened, closed) = unclosed(bytes);
@@ -185,10 +192,10 @@ fn key_of_unclosed(line: &str, end: usize, by: Owner) -> Option<Range<usize>> {
         })
 }
 
-/// Where a parenthesis opens, and whether it or one around it begins with a key.
+/// Start of a parenthesis, and whether it or one around it begins with a key.
 type Opened = (usize, bool);
 
-/// The parentheses that are open at the end, and the last one that was closed.
+/// Returns the parentheses that are open at the end, and the last one that was closed.
 fn unclosed(bytes: &[u8]) -> (Vec<Opened>, Option<Opened>) {
     let mut opened: Vec<Opened> = Vec::new();
     let mut closed = None;
