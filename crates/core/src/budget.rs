@@ -1,9 +1,9 @@
-//! What one run of an item may use.
+//! Limits of one run of an item.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one run of a task may use; `None` leaves it to the role's and the board's limits.
+/// Limits of one run of a task; `None` leaves it to the role's and the board's limits.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {

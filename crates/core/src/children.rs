@@ -1,5 +1,6 @@
-//! Whether an item may have one more child: how deep and how many, and that no two wait for each other; and what a child
-//! has of its parent.
+//! Checks whether an item may have one more child: depth, number, and no cycle of waiting. Also determines what a
+//! child
+//! inherits.
 
 use super::decide::Refusal;
 use super::front::Front;
@@ -7,30 +8,30 @@ use super::key::Key;
 use super::patch::Patch;
 use super::task::{Consent, Task, TaskId};
 
-/// How far items may be broken up.
+/// Limits for breaking up items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Levels below an item that has no parent.
+    /// Maximum levels below an item without a parent.
     pub depth: u32,
-    /// Of one item.
+    /// Maximum children of one item.
     pub most: u32,
-    /// That runs add in a day, of all items together.
+    /// Maximum children that runs add in a day, of all items together.
     pub day: u32,
 }
 
-/// An item that is to have a child.
+/// An item that is to get a child.
 #[derive(Clone, Debug)]
 pub struct Parent<'a> {
     pub task: &'a Task,
     /// Its own parent, that one's parent, and so on.
     pub above: &'a [TaskId],
-    /// How many children it has already, ended ones too.
+    /// Number of its children, ended ones included.
     pub children: usize,
-    /// How many runs have added in the last day, of all items; 0 where it is no run that adds.
+    /// Number of children added by runs in the last day, of all items; 0 if no run adds this one.
     pub today: usize,
 }
 
-/// Checks that `parent` may have one more child, which is to begin when `after` are completed.
+/// Checks that `parent` may have one more child, which waits for `after`.
 pub fn may_have_child(
     parent: &Parent<'_>,
     after: &[TaskId],
@@ -69,9 +70,10 @@ pub fn may_have_child(
     }
 }
 
-/// Who has to approve the work of `child` before it is merged: as for its parent, unless it says so itself. Else to
-/// hand work out would be a way round them. The `front` is that of the queue that the child goes into; `general` are
-/// those of config.yaml, who approve what says nothing.
+/// Returns the patch for the approvals that `child` inherits. Unless it sets its own, its work needs the approvals of
+/// its parent's:
+/// otherwise a child would be a way around them. `front` is that of the child's queue; `general` are
+/// the default approvers of config.yaml.
 pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) -> Patch {
     let mut set = Vec::new();
     let review = parent.review.as_deref().unwrap_or(general);

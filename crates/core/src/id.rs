@@ -1,4 +1,4 @@
-//! The name of an item.
+//! The ID of an item.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An item's name: an upper-case prefix, a hyphen, and a part with at least one digit (`T-k3f9`, `WI-001`,
-/// `AUTH-7`); a child adds `.1`, `.2` and so on. By construction it is a safe file name and a safe part of a
+/// An item's ID: an upper-case prefix, a hyphen, and a part with at least one digit (`T-k3f9`, `WI-001`,
+/// `AUTH-7`); a child adds `.1`, `.2` and so on. By construction it is safe as a file name and as a part of a
 /// branch name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub struct TaskId(String);
 
-/// Longest ID in bytes: with `tavern/` before it and `.lock` behind it it still is a valid ref file everywhere.
+/// Maximum length of an ID in bytes: between `tavern/` and `.lock` it is still a valid ref file everywhere.
 pub const MAX_ID: usize = 64;
 
-/// Not an ID: the text, cut to 80 characters.
+/// A text that is no ID, cut to 80 characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` can't be a task ID")]
 pub struct BadId(pub String);
@@ -31,41 +31,42 @@ impl TaskId {
         &self.0
     }
 
-    /// A name of nobody's, for an item that has none yet.
+    /// Returns a placeholder for an item that has no ID yet.
     pub fn nobody() -> TaskId {
         TaskId("T-0".to_owned())
     }
 
-    /// It begins as those that Tavern gives.
+    /// Returns true if it has the prefix of IDs that Tavern assigns.
     pub fn is_tavern_s(&self) -> bool {
         self.0.starts_with("T-")
     }
 
-    /// It is named after `other`, as its children are and what was planned of it.
+    /// Returns true if it extends `other`, as IDs of children and planned items do.
     pub fn is_below(&self, other: &TaskId) -> bool {
         self.0
             .strip_prefix(&other.0)
             .is_some_and(|rest| rest.starts_with('.'))
     }
 
-    /// The IDs that it is named after, the nearest first.
+    /// Returns the IDs that it extends, nearest first.
     pub fn above(&self) -> impl Iterator<Item = TaskId> {
         self.0
             .rmatch_indices('.')
             .map(|(end, _)| TaskId(self.0[..end].to_owned()))
     }
 
-    /// The ID of this item's `number`th child.
+    /// Returns the ID of this item's `number`th child.
     pub fn child(&self, number: u32) -> TaskId {
         TaskId(format!("{}.{number}", self.0))
     }
 
-    /// A fresh ID `T-` and four characters of Crockford's base32 drawn from `random`, with at least one digit; one
-    /// character longer for each time that `is_taken` says so.
+    /// Returns a fresh ID: `T-` and four characters of Crockford's base32 from `random`, with at least one digit. It
+    /// is one
+    /// character longer for each time that `is_taken` returns true.
     pub fn mint(mut random: u64, is_taken: impl Fn(&TaskId) -> bool) -> TaskId {
         const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         let mut id = String::from("T-");
-        // The first character is a digit or not as chance has it; the last of the four is a digit if none was.
+        // The last of the four is a digit if none of the others is.
         for _ in 0..3 {
             id.push(char::from(ALPHABET[(random % 32) as usize]));
             random /= 32;

@@ -1,4 +1,5 @@
-//! Items that their owner has taken from the agents by a mark in the box, such as `[-]`: no items, but the same lines.
+//! Lines that their owner has taken from the agents by a mark in the box, such as `[-]`: no items, but of the same
+//! form.
 
 use std::ops::Range;
 
@@ -7,19 +8,19 @@ use crate::merge::bare;
 use crate::task::TaskId;
 use crate::text::{Edit, apply};
 
-/// What would be an item, had its owner not marked its box.
+/// A line that would be an item without its owner's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkedItem {
     pub id: Option<TaskId>,
     pub title: String,
     pub block: String,
-    /// The character in its box.
+    /// The mark in its box.
     pub mark: Range<usize>,
     pub start: usize,
 }
 
 impl MarkedItem {
-    /// All of a text.
+    /// Returns all of a text.
     pub fn all(text: &str) -> Vec<MarkedItem> {
         let own: Vec<Range<usize>> = parse(text)
             .0
@@ -54,7 +55,7 @@ impl MarkedItem {
         found.collect()
     }
 
-    /// Those of `text` that `before` had not.
+    /// Returns those of `text` that are not in `before`.
     pub fn new_in(text: &str, before: &str) -> Vec<MarkedItem> {
         let mut all = MarkedItem::all(text);
         let known = if all.is_empty() {
@@ -69,7 +70,7 @@ impl MarkedItem {
         all
     }
 
-    /// An item of that ID and title was marked so.
+    /// Returns true if it may be the item with that ID and title, now marked.
     pub fn may_be(&self, id: Option<&TaskId>, title: &str) -> bool {
         self.id
             .as_ref()

@@ -1,7 +1,7 @@
-//! Near misses: the known word that a mistyped one was probably meant to be.
+//! Near misses: finds the known word that a mistyped one was probably meant to be.
 
-/// The candidate closest to `word`, if one is close enough to be what was meant: at most a third of the letters of the shorter of
-/// the two, and three at most, are missing, added, wrong or swapped. Case does not count.
+/// Returns the candidate closest to `word`, if it is close enough. At most a third of the letters of the shorter
+/// one, and at most three, may be missing, added, wrong or swapped. Case does not count.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let near = candidates
@@ -11,9 +11,10 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, other)| other)
 }
 
-/// The candidate that `word` is but for its case, or for one slip: a letter missing, added, wrong or swapped. Short words may
-/// well be meant as they are (`code` beside `mode`), and so may what begins otherwise (`preview` beside `review`), or is the
-/// candidate with an ending (`approved`).
+/// Returns the candidate that `word` is but for its case or one typo: a letter missing, added, wrong or swapped.
+/// Short
+/// words may be meant as they are (`code` beside `mode`). So may words with another first letter (`preview` beside
+/// `review`), or with an ending (`approved`).
 pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let is_meant =
@@ -23,7 +24,7 @@ pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .find(|other| word == **other || is_meant(other))
 }
 
-/// The candidate that `word` is but for its case or one slip, of a short word, too: enough to ask whether it was meant.
+/// Returns the candidate that `word` is but for its case or one typo, short words included: enough to ask about it.
 pub fn slipped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let near = candidates
@@ -32,21 +33,23 @@ pub fn slipped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.min_by_key(|other| word != **other)
 }
 
-/// One letter of `word`, which begins as `other` does, is missing, added, wrong or swapped.
+/// Returns true if one letter of `word` is missing, added, wrong or swapped, and the first letters are the same.
 fn is_slip(word: &str, other: &str) -> bool {
     word.chars().next() == other.chars().next() && distance(word, other) == Some(1)
 }
 
-/// `word` is so close to `other` that it may be that, corrected. What has a number is another thing under another.
+/// Returns true if `word` may be a correction of `other`. A text with a number means another thing with another
+/// number.
 pub fn corrects(word: &str, other: &str) -> bool {
     !other.contains(|c: char| c.is_ascii_digit()) && distance(word, other).is_some()
 }
 
-/// How many letters are others, if the two are near. Two letters are too few to guess from, and more than 32 are no word.
+/// Returns the number of different letters, if the two are near. Two letters are too few to guess from, and more than
+/// 32 are no word.
 fn distance(word: &str, other: &str) -> Option<usize> {
     let [count, length] = [word, other].map(|word| word.chars().count());
     let most = count.min(length).div_ceil(3).min(3);
-    // So many letters are missing or added at least: to compare them all costs far more, and a long queue asks often.
+    // The lengths alone rule out most pairs. A full comparison costs far more, and a long queue needs many.
     let may_be_near = (3..=32).contains(&count) && length.abs_diff(count) <= most;
     may_be_near
         .then(|| strsim::osa_distance(word, other))

@@ -1,6 +1,8 @@
-//! How near two texts of a queue are: how many lines and how many words differ, each with its lane and item, and how many boxes, IDs and keys
-//! of items. By that it is known on which of the texts that stood there a save rests. A line that is much like another one in its place
-//! is one line: what was typed is corrected, or typed on.
+//! Distance of two texts of a queue: the number of different lines and words, each with its lane and item, and of
+//! different
+//! boxes, IDs and keys. It decides on which earlier text a save is based. A line that resembles another one in its
+//! place
+//! counts as that line, corrected or continued.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
@@ -12,37 +14,37 @@ use crate::metadata::{Owner, find_parenthesis};
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// A saved text beside one text after the other, each made of the one before.
+/// Compares a saved text with one text after the other, each derived from the one before.
 #[derive(Debug)]
 pub struct Nearness {
-    /// By word, box, ID or keys: how often it is more in the saved text than in the other.
+    /// For each word, box, ID or key, its excess in the saved text.
     more: HashMap<u64, i64, Hasher>,
-    /// The lines that are more in one of them.
+    /// Lines with an excess on one side.
     lines: BTreeMap<u64, Line>,
-    /// How much is more in one of them.
+    /// Sum of all excesses.
     apart: u64,
     other: String,
 }
 
-/// A line that is more in one of them.
+/// A line with an excess on one side.
 #[derive(Debug)]
 struct Line {
-    /// By its lane, and the ID of its item.
+    /// Hash of its lane, and the ID of its item.
     place: u64,
     words: Vec<String>,
-    /// It begins an item with an ID.
+    /// Whether it begins an item with an ID.
     is_named: bool,
-    /// It begins an item without an ID, whose box is counted by its first word.
+    /// Whether it begins an item without an ID, whose box is counted by its first word.
     is_nameless: bool,
-    /// How often it is more in the saved text.
+    /// Excess in the saved text.
     more: i64,
 }
 
-/// Where more pairs of lines could be compared none is.
+/// Maximum pairs of lines that are compared; with more, none are.
 const MOST_COMPARED: usize = 400;
 
 impl Nearness {
-    /// `saved` beside a text without words.
+    /// Compares `saved` with an empty text.
     pub fn of(saved: &str) -> Nearness {
         let mut nearness = Nearness {
             more: HashMap::default(),
@@ -54,12 +56,13 @@ impl Nearness {
         nearness
     }
 
-    /// The other text.
+    /// Returns the other text.
     pub fn other(&self) -> &str {
         &self.other
     }
 
-    /// How many lines, words, boxes, IDs and keys one has and the other has not. Case, signs, blanks and line ends are not compared.
+    /// Returns the number of different lines, words, boxes, IDs and keys. Case, punctuation, blanks and line ends
+    /// don't count.
     pub fn distance(&self) -> u64 {
         let once = self.lines.values().filter(|line| line.more.abs() == 1);
         let (saved, mut others): (Vec<&Line>, Vec<&Line>) = once.partition(|line| line.more > 0);
@@ -76,7 +79,7 @@ impl Nearness {
         self.apart.saturating_sub(alike)
     }
 
-    /// Replaces `span` of the other text by `text`. Only the lines that it touches are read, unless one of them is a heading.
+    /// Replaces `span` of the other text by `text`. Only the touched lines are read, unless one of them is a heading.
     pub fn replace(&mut self, span: Range<usize>, text: &str) {
         let other = std::mem::take(&mut self.other);
         let start = other[..span.start].rfind('\n').map_or(0, |end| end + 1);
@@ -96,7 +99,7 @@ impl Nearness {
         self.other = changed;
     }
 
-    /// Counts the words of a part of `text` as so many `times` more in the saved text.
+    /// Adds `times` to the excess of the words of a part of `text`.
     fn count(&mut self, text: &str, span: Range<usize>, times: i64) {
         let mut before = text[..span.start].lines().rev();
         let mut lane = before.find(|line| is_heading(line)).map(str::trim);
@@ -116,7 +119,7 @@ impl Nearness {
                 }) => {
                     (is_named, is_nameless) = (!id.is_empty(), id.is_empty());
                     place = (lane, id, true);
-                    // Its title may be typed on.
+                    // The rest of its title may be continued.
                     let name = words_of(title).next().filter(|_| is_nameless);
                     let name = name.unwrap_or_else(|| id.to_owned());
                     self.add(&(lane, "box", &name, mark), times);
@@ -154,7 +157,7 @@ impl Nearness {
         }
     }
 
-    /// Counts a part, and returns it with how often it is more since.
+    /// Counts a part, and returns its hash and excess.
     fn add(&mut self, part: &impl Hash, times: i64) -> (u64, i64) {
         let part = hash(part);
         let more = self.more.entry(part).or_default();
@@ -171,7 +174,7 @@ impl Line {
         self.place == other.place && (self.is_named || are_alike())
     }
 
-    /// How many words of an item with an ID are others than they were: each is one word, and not two.
+    /// Returns the number of replaced words of an item with an ID: each counts once, not twice.
     fn replaced(&self, other: &Line) -> u64 {
         if !self.is_named {
             return 0;
@@ -188,7 +191,7 @@ impl Line {
         new.min(left.len()) as u64
     }
 
-    /// What the boxes of the two count for, as if they were two items'.
+    /// Returns the excess of the two boxes, counted as if they belonged to two items.
     fn boxes_apart(&self, other: &Line) -> u64 {
         let is_apart = self.is_nameless && self.words.first() != other.words.first();
         if is_apart { 2 } else { 0 }
@@ -199,7 +202,7 @@ fn hash(part: &impl Hash) -> u64 {
     Hasher::default().hash_one(part)
 }
 
-/// The words of a text, whatever their case and the signs around them.
+/// Returns the words of a text in lower case, without punctuation.
 pub fn words_of(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| !word.is_empty()).map(str::to_lowercase)

@@ -1,20 +1,20 @@
-//! What of an item waits for a person.
+//! Reasons for which an item waits for a person.
 
 use super::eligible::Lack;
 use super::status::{Status, words};
 
 words! {
-    /// What kind of thing a person is to do.
+    /// The kind of action needed from a person.
     NeedKind {
         /// Its agent asked a question.
         Answer "answer",
-        /// It came back too often, or a schedule queued it as a draft.
+        /// It was returned too often, or a schedule queued it as a draft.
         Release "release",
-        /// It may be started only then.
+        /// It needs permission to start.
         Permission "permission",
-        /// Its work may be merged only then, and no agent can see to it.
+        /// Its work needs approval for the merge, and no agent can give it.
         Approval "approval",
-        /// A child failed that it does not go on without.
+        /// A child failed, and it must not continue without it.
         Child "child",
         /// It used up its attempts.
         Dead "dead",
@@ -22,7 +22,7 @@ words! {
 }
 
 impl NeedKind {
-    /// `None`: it is not a person that it waits for.
+    /// Returns the kind; `None` if it does not wait for a person.
     pub fn of(lack: &Lack) -> Option<NeedKind> {
         Some(match lack {
             Lack::Answer(_) => NeedKind::Answer,
@@ -36,7 +36,8 @@ impl NeedKind {
     }
 }
 
-/// What of all that an item lacks a person is to do, and why in words: the question, where one was asked; of a dead item its `reason`.
+/// Returns the reason for which a person is needed, with its kind and text: the question, or `reason` for a dead
+/// item.
 pub fn need_of<'l>(
     lacks: &'l [Lack],
     reason: Option<&str>,

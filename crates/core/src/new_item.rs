@@ -24,7 +24,7 @@ pub struct NewItem {
 }
 
 impl NewItem {
-    /// The same with all that it says in other words, but for its commands: they are run as they were typed.
+    /// Returns the item with its texts mapped by the function, except commands: they run as typed.
     #[must_use]
     pub fn with_words(self, told: impl Fn(&str) -> String) -> NewItem {
         let of = |fields: Vec<(Key, Value)>| {
@@ -46,7 +46,7 @@ impl NewItem {
         }
     }
 
-    /// All that is run for it: its commands and its scripts.
+    /// Returns everything that is run for it: its commands and its scripts.
     pub fn commands(&self) -> Vec<String> {
         let fields = self.fields.iter().chain(&self.yaml_fields);
         let commands = fields.filter(|(key, _)| *key == Key::DoneWhen);
@@ -58,7 +58,7 @@ impl NewItem {
     }
 }
 
-/// Where the fences of scripts are in a description.
+/// Returns the ranges of script fences in a description.
 fn scripts(description: &str) -> Vec<Range<usize>> {
     let events = Parser::new(description).into_offset_iter();
     let spans = events.filter_map(|(event, span)| {
@@ -71,7 +71,7 @@ fn scripts(description: &str) -> Vec<Range<usize>> {
     spans.collect()
 }
 
-/// In other words, but for the scripts in it.
+/// Maps a description, except its scripts.
 fn reworded_around(description: &str, told: &impl Fn(&str) -> String) -> String {
     let whole = told(description);
     if whole == description {
@@ -94,7 +94,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// A text, or a list of them, as no key of a new item has more.
+/// Maps a text or a list of texts; keys of a new item have nothing deeper.
 fn reworded(value: Value, told: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => told(&text).into(),
@@ -106,7 +106,7 @@ fn reworded(value: Value, told: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// The value of `after` for these; nothing if there are none.
+/// Returns the value of `after` for these; `None` if there are none.
 pub fn written_ids(ids: &[TaskId]) -> Option<Value> {
     match ids {
         [] => None,
@@ -115,7 +115,7 @@ pub fn written_ids(ids: &[TaskId]) -> Option<Value> {
     }
 }
 
-/// The item's block with `\n` line ends and the bullet `-`.
+/// Returns the item's block with `\n` line ends and the bullet `-`.
 pub fn render(new: &NewItem) -> String {
     let title = new.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut block = String::from("- [ ]");
@@ -134,7 +134,7 @@ pub fn render(new: &NewItem) -> String {
             .collect();
         let title_end = block.len();
         block.push_str(&format!(" ({})", pairs.join(", ")));
-        // In a line without an ID it would be title.
+        // In a line without an ID it would be part of the title.
         block = if new.id.is_some() {
             metadata::legible(&block, title_end)
         } else {
@@ -156,7 +156,7 @@ pub fn render(new: &NewItem) -> String {
     if text.is_empty() && yaml.is_empty() {
         return block;
     }
-    // Directly under the title stands only what can't change how the title reads.
+    // Directly under the title, only text that can't change the title's meaning may stand.
     let gap = if description.starts_with(char::is_alphanumeric) {
         ""
     } else {
@@ -167,7 +167,7 @@ pub fn render(new: &NewItem) -> String {
         (false, true) => format!("{block}{gap}{text}"),
         (true, _) => format!("{block}\n{yaml}"),
     };
-    // A description that leaves a fence open, or has keys of its own, would swallow these.
+    // A description with an open fence, or keys of its own, would swallow these.
     let has_keys = |text: &str| {
         let (document, _) = parse(text);
         let block = document

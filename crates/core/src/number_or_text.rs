@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use serde::de::{Error, Visitor};
 
-/// Reads either as the text that it is typed as.
+/// Reads a number or a text as the typed text.
 pub struct NumberOrText<T> {
     expected: &'static str,
     value: PhantomData<T>,
 }
 
 impl<T> NumberOrText<T> {
-    /// `expected` says what it must be, for one that is neither.
+    /// `expected` describes the valid values, for the error message.
     pub fn new(expected: &'static str) -> NumberOrText<T> {
         NumberOrText {
             expected,

@@ -26,28 +26,28 @@ const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// Not a length of time.
+/// Error of an invalid length of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a length of time such as 30s, 2m, 1h30m or 1d")]
 pub struct BadPeriod(String);
 
 impl Period {
-    /// Of so many seconds.
+    /// Returns a period of seconds.
     pub const fn seconds(seconds: u64) -> Period {
         Period(Duration::from_secs(seconds))
     }
 
-    /// Of so many minutes.
+    /// Returns a period of minutes.
     pub const fn minutes(minutes: u64) -> Period {
         Period(Duration::from_secs(minutes * 60))
     }
 
-    /// As the standard library has it.
+    /// Returns the standard library's type.
     pub const fn duration(self) -> Duration {
         self.0
     }
 
-    /// As a limit, of which no time at all means that there is none.
+    /// Returns it as a limit; zero means no limit.
     pub const fn limit(self) -> Duration {
         if self.is_zero() {
             Duration::MAX
@@ -56,7 +56,7 @@ impl Period {
         }
     }
 
-    /// No time at all: where it says so, switched off.
+    /// Returns true if it is zero, which may mean switched off.
     pub const fn is_zero(self) -> bool {
         self.0.is_zero()
     }
@@ -70,7 +70,8 @@ impl FromStr for Period {
     }
 }
 
-/// Each unit at most once, in falling order, whole numbers; a bare number is seconds and may have a fraction.
+/// Parses whole numbers with units, each at most once, in falling order. A bare number is seconds and may have a
+/// fraction.
 fn parse(text: &str) -> Option<Period> {
     if let Ok(seconds) = text.parse::<f64>() {
         let is_plain = text

@@ -1,6 +1,6 @@
-//! What a terminal shows of a text, and what it would obey.
+//! Makes text safe for a terminal.
 
-/// Words of anybody's as one line of at most so many characters, with nothing in it that is obeyed.
+/// Returns untrusted text as one line of at most `most` characters, with control characters replaced.
 pub fn one_line(words: &str, most: usize) -> String {
     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = line.chars().map(|c| if is_command(c) { '·' } else { c });
@@ -12,8 +12,9 @@ pub fn one_line(words: &str, most: usize) -> String {
     shown.take(most).collect::<String>() + cut
 }
 
-/// A terminal obeys it instead of showing it, or shows nothing of it. So are control characters, and those that reorder what stands
-/// around them (Unicode's bidirectional marks). So are those without a width (tags, joiners): words can be hidden in them, which a
+/// Returns true if a terminal would obey or hide the character. These are control characters, and Unicode's
+/// bidirectional
+/// marks, which reorder text around them. Also those without a width (tags, joiners): they can hide text that a
 /// model reads.
 pub fn is_command(c: char) -> bool {
     c.is_control() && c != '\t'

@@ -1,4 +1,4 @@
-//! What is wrong with a document: where it is, how it reads, and what to type next.
+//! Problems of a document: place, message, and a hint on what to type.
 //!
 //! Knows nothing of Markdown or queues, only of text, spans and lines.
 
@@ -8,18 +8,18 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use serde::Serialize;
 
-/// How bad a problem is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth a look; everything goes on.
+    /// Worth a look, with no effect.
     Warning,
-    /// The item (or the document, if no item is named) is quarantined: not claimed, not touched.
+    /// The item (or the document, if no item is named) is quarantined: neither claimed nor changed.
     Error,
 }
 
 impl Severity {
-    /// As messages have it.
+    /// Returns the word for messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Warning => "warning",
@@ -28,7 +28,7 @@ impl Severity {
     }
 }
 
-/// One finding. `code` is a stable kebab-case name (`duplicate-id`, `dependency-cycle`, …) for programs; `message` and
+/// A problem. `code` is a stable kebab-case name (`duplicate-id`, `dependency-cycle`, …) for programs; `message` and
 /// `hint` are for people, in lower case and without a final period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -69,7 +69,7 @@ impl Problem {
     }
 }
 
-/// A place as editors count: both from 1, the column in characters, a leading byte order mark not counted.
+/// A place as editors count: both from 1, the column in characters, without a leading byte order mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: usize,
@@ -77,7 +77,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// Of the byte `offset` in `text`; an offset past the end is the end, one inside a character is that character.
+    /// Returns the place of the byte `offset` in `text`. An offset past the end is the end; one inside a character is
+    /// that character.
     pub fn of(text: &str, offset: usize) -> Position {
         let offset = text.floor_char_boundary(offset);
         let start = line_start(text, offset);
@@ -88,10 +89,10 @@ impl Position {
     }
 }
 
-/// Most characters of a line that are shown around the finding.
+/// Maximum characters of a line that are shown around the problem.
 const SHOWN: usize = 120;
 
-/// The finding as people read it: `path:line:column: error: message`, the line with a caret under the span, and the
+/// Returns the problem for people: `path:line:column: error: message`, the line with a caret under the span, and the
 /// hint.
 pub fn render(path: &str, text: &str, problem: &Problem) -> String {
     let Position { line, column } = Position::of(text, problem.span.start);
@@ -106,7 +107,8 @@ pub fn render(path: &str, text: &str, problem: &Problem) -> String {
     out
 }
 
-/// The line with its number, and carets under the span. Of a very long line only the part around the span is shown;
+/// Returns the line with its number, and carets under the span. Of a very long line only the part around the span is
+/// shown;
 /// control characters are shown as `·`.
 pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     let start = text.floor_char_boundary(span.start);
@@ -114,7 +116,7 @@ pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     let number = Position::of(text, start).line.to_string();
 
     let from = line_start(text, start);
-    // Only so much of the line is ever looked at, so that a line of megabytes costs nothing.
+    // Only this part of the line is read, so that a line of megabytes costs nothing.
     let window_from = text[from..start]
         .char_indices()
         .rev()
@@ -134,7 +136,7 @@ pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     let after_mark = if window_to < line_end { "…" } else { "" };
     let shown = |part: &str| -> String { part.chars().map(printable).collect() };
     let line = shown(&text[window_from..window_to]);
-    // Tabs stay tabs in front of the caret, so that it stands under its character wherever tabs stop.
+    // Tabs stay tabs in front of the caret, so that it is under its character at any tab width.
     let lead: String = text[window_from..start]
         .chars()
         .map(|c| if c == '\t' { '\t' } else { ' ' })
@@ -144,12 +146,12 @@ pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     format!("{number} | {before_mark}{line}{after_mark}\n{gutter} | {lead}{carets}")
 }
 
-/// Words in which a name may have any characters: they are one line all the same.
+/// Returns text on one line, even if a name in it has unusual characters.
 pub fn one_line(words: &str) -> String {
     words.chars().map(printable).collect()
 }
 
-/// The first few of these names, and how many more there are: in one line.
+/// Returns the first few of these names, and the number of others, on one line.
 pub fn listed(names: &[String]) -> String {
     const NAMED: usize = 6;
     let named = names

@@ -1,4 +1,4 @@
-//! Items made to read as they are to: put in, rewritten, moved to their lane, taken out. One change of them all, however many they are.
+//! Adds, rewrites, moves and removes items in one change, however many they are.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,9 @@ use crate::stood::Stood;
 use crate::task::Status;
 use crate::text::{Edit, apply};
 
-/// `text` with the `edits` of each of `things`, in their order. The text is read anew only where some would touch each other, and
-/// what is indented behind them goes on with what stands before, or is a heading that would get to a rule.
+/// Returns `text` with the `edits` of each of `things`, in order. The text is read again only where some would touch
+/// each other,
+/// or where text behind them would join other text: an indented line, or a heading next to a rule.
 pub fn apply_each<T>(
     mut text: String,
     mut things: Vec<T>,
@@ -52,8 +53,8 @@ pub fn apply_each<T>(
     text
 }
 
-/// The edits that make `item` (nothing: it is not there) read as `was`, where its lane is; `None` for `was` takes it
-/// out. Without a status it keeps the one that its place and its text give it.
+/// Returns the edits that make `item` (`None`: it is not there) read as `was`, in its lane; `None` for `was` removes
+/// it. Without a status it keeps that of its place and text.
 pub fn set_item(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
@@ -62,7 +63,7 @@ pub fn set_item(
     set_item_by(document, item, was, None)
 }
 
-/// As [`set_item`]; it goes to where it once `stood`.
+/// As [`set_item`], but the item goes to where it `stood`.
 pub fn set_item_by(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
@@ -84,15 +85,16 @@ pub fn set_item_by(
     }
 }
 
-/// With the document's line ends, and none at the end.
+/// Returns the text with the document's line ends, and none at the end.
 fn with_newlines(text: &str, newline: &str) -> String {
     text.replace("\r\n", "\n")
         .trim_end_matches('\n')
         .replace('\n', newline)
 }
 
-/// The lines of `text` with the line ends that they have in `block`. Others have that of its first line, or their own where both text and
-/// document have line ends of two kinds. The last one has that of `block`, by the same rule.
+/// Returns the lines of `text` with their line ends in `block`. New lines get that of its first line, or keep their
+/// own if both
+/// text and document are mixed. The last line gets that of `block` by the same rule.
 fn with_newlines_of(document: &Document<'_>, block: &str, text: &str) -> String {
     let is_mixed = |text: &str| text.contains('\n') && markup::only_newline(text).is_none();
     let is_own = is_mixed(text) && is_mixed(document.text());

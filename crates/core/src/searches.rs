@@ -1,13 +1,13 @@
-//! When to search a text, and when to read it.
+//! Decides between searching a text and reading it.
 
 use std::cell::Cell;
 
-/// To search a text for one ID costs less than to read all that are in it; to search for one after the other costs far more.
+/// Counts searches: one search for an ID is cheaper than reading all IDs of a text, but many are far more expensive.
 #[derive(Clone, Debug, Default)]
 pub struct Searches(Cell<u32>);
 
 impl Searches {
-    /// Another search is worth while.
+    /// Returns true if another search is worthwhile.
     pub fn are_few(&self) -> bool {
         self.0.replace(self.0.get().saturating_add(1)) < 16
     }

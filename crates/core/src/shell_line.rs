@@ -1,4 +1,6 @@
-//! The commands of a shell line, as far as they can be told without a shell. Who means to hide one can: a rule is no sandbox.
+//! Finds the commands of a shell line, as far as possible without a shell. A command can be hidden on purpose: a rule
+//! is
+//! no sandbox.
 
 /// Words that run the command behind them.
 const RUNNERS: [&str; 21] = [
@@ -11,7 +13,8 @@ const SHELLS: [&str; 4] = ["bash", "dash", "sh", "zsh"];
 /// Options of git before its command that take a word.
 const GIT_OPTIONS: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
-/// The words of each command, without quotes, its program without a path, and git's without the options before its command.
+/// Returns the words of each command without quotes. Programs come without their paths, and git without the options
+/// before its command.
 pub fn commands_of(line: &str) -> Vec<Vec<String>> {
     parts(line)
         .iter()
@@ -19,12 +22,12 @@ pub fn commands_of(line: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The command of these words, behind those that it runs itself.
+/// Returns the command of these words, behind the commands that it runs itself.
 fn command(mut words: &[String]) -> Vec<Vec<String>> {
     let mut is_behind_runner = false;
     while let Some(word) = words.first() {
         let is_variable = word.split_once('=').is_some_and(|(name, _)| is_name(name));
-        // Options of a runner, and what they take, where that is no command.
+        // Skips options of a runner with their values, unless they are commands.
         let is_option = is_behind_runner && word.starts_with('-');
         if let Some(target) = redirected(word) {
             words = words
@@ -100,7 +103,7 @@ fn command(mut words: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Where a redirection such as `2>>file` leads; empty: the next word says so.
+/// Returns the target of a redirection such as `2>>file`; empty: it is the next word.
 fn redirected(word: &str) -> Option<&str> {
     let operator = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
     operator
@@ -115,7 +118,7 @@ fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The words between operators and at line ends.
+/// Returns the words between operators and at line ends.
 fn parts(line: &str) -> Vec<Vec<String>> {
     let (mut parts, mut words, mut word, mut quote) =
         (Vec::new(), Vec::new(), None::<String>, None);
@@ -135,7 +138,7 @@ fn parts(line: &str) -> Vec<Vec<String>> {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
-            // A brace that is a word of its own; `{}` is none.
+            // A brace that is a word of its own; `{}` is not.
             (None, '{' | '}')
                 if word.is_some()
                     || letters

@@ -1,4 +1,4 @@
-//! What Tavern remembers of items apart from their texts: by ID the keys that no person types.
+//! State of items that Tavern keeps apart from their texts: by ID, the keys that people don't type.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,22 +14,22 @@ use super::metadata::{Field, Fields, flow, read_field};
 use super::state::State;
 use super::status::{Status, Timestamp};
 
-/// The remembered keys of all items that have any. Those of completed items, of which there are most, are read when they are asked for.
+/// The states of all items that have any. Most items are completed, and their states are read on demand.
 #[derive(Clone, Debug, Default)]
 pub struct States {
     open: BTreeMap<TaskId, StateKeys>,
     completed: BTreeMap<TaskId, StateKeys>,
-    /// Of items completed before: a line for each, its ID and its keys as JSON, in the order of the IDs.
+    /// States of items completed earlier: one line each with ID and keys as JSON, sorted by ID.
     written: Arc<str>,
 }
 
-/// The remembered keys of one item, by name.
+/// The state keys of one item, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StateKeys(BTreeMap<String, Value>);
 
 impl States {
-    /// The states of a text that [`States::write`] has made.
+    /// Parses the states from a text of [`States::write`].
     pub fn read(text: &str) -> Option<States> {
         let (open, written) = text.split_once(BETWEEN)?;
         let keys = |line: &str| {
@@ -43,7 +43,7 @@ impl States {
         })
     }
 
-    /// All states as a text: those of open items, and those of completed ones.
+    /// Returns all states as a text: those of open items, then those of completed ones.
     pub fn write(&self) -> String {
         let mut text = String::with_capacity(self.written.len() + 256 * self.open.len());
         let add = |text: &mut String, (id, keys): (&TaskId, &StateKeys)| {
@@ -69,7 +69,7 @@ impl States {
         text
     }
 
-    /// The remembered keys of an item. `None`: its text says them, if anything does.
+    /// Returns the state keys of an item. `None`: only its text counts.
     pub fn get(&self, id: &TaskId) -> Option<Cow<'_, StateKeys>> {
         let known = self.open.get(id).or_else(|| self.completed.get(id));
         let keys = match known {
@@ -79,29 +79,29 @@ impl States {
         Some(keys).filter(|keys| !keys.0.is_empty())
     }
 
-    /// The remembered keys of an item that is not completed.
+    /// Returns the state keys of an item that is not completed.
     pub fn get_open(&self, id: &TaskId) -> Option<&StateKeys> {
         self.open.get(id)
     }
 
-    /// The items that are not completed and have remembered keys.
+    /// Returns the items with states that are not completed.
     pub fn open_ids(&self) -> impl Iterator<Item = &TaskId> + Clone {
         self.open.keys()
     }
 
-    /// The items that have remembered keys, each once at least.
+    /// Returns the items with states, each at least once.
     pub fn ids(&self) -> impl Iterator<Item = &str> + Clone {
         let known = self.open.keys().chain(self.completed.keys());
         let written = self.written.lines().map(id_of);
         known.map(TaskId::as_str).chain(written)
     }
 
-    /// An item has this status, and is not completed.
+    /// Returns true if an item that is not completed has this status.
     pub fn has_open(&self, status: Status) -> bool {
         self.open.values().any(|keys| keys.status() == Some(status))
     }
 
-    /// No item but completed ones has remembered keys.
+    /// Returns true if only completed items have states.
     pub fn has_no_open(&self) -> bool {
         self.open.is_empty()
     }
@@ -124,7 +124,7 @@ impl States {
         None
     }
 
-    /// Remembers `keys` in the place of those known; none: forgets the item.
+    /// Replaces the keys of the item; empty ones remove it.
     pub fn set(&mut self, id: TaskId, keys: StateKeys) {
         if keys.is_empty() || keys.status() == Some(Status::Completed) {
             self.open.remove(&id);
@@ -135,7 +135,7 @@ impl States {
     }
 }
 
-/// Stands between the open items of a text and the completed ones.
+/// Separator between open and completed items in the text.
 const BETWEEN: &str = "--\n";
 
 fn id_of(line: &str) -> &str {
@@ -143,7 +143,7 @@ fn id_of(line: &str) -> &str {
 }
 
 impl StateKeys {
-    /// The keys of `state` that are remembered apart from the text: all that differ from those of a new item.
+    /// Returns the keys of `state` that are kept apart from the text: those that differ from a new item's.
     pub fn of(state: &State) -> StateKeys {
         let status = Some(state.status()).filter(|status| *status != Status::Pending);
         let status = status.map(|status| (Key::Status, Some(status.as_str().into())));
@@ -153,17 +153,17 @@ impl StateKeys {
         StateKeys(known.collect())
     }
 
-    /// The item is as a new one is, as far as is remembered.
+    /// Returns true if nothing differs from a new item.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// `None`: as the text says.
+    /// `None`: the text's status counts.
     pub fn status(&self) -> Option<Status> {
         self.0.get(Key::Status.as_str())?.as_str()?.parse().ok()
     }
 
-    /// Not to be taken before this, whatever the text says.
+    /// Returns the time before which it can't be claimed, apart from the text's.
     pub fn not_before(&self) -> Option<Timestamp> {
         self.fields().find_map(|(key, field)| match (key, field) {
             (Key::NotBefore, Field::Time(time)) => Some(time),
@@ -171,7 +171,7 @@ impl StateKeys {
         })
     }
 
-    /// The keys as a mapping of YAML on one line, the status first.
+    /// Returns the keys as a YAML mapping on one line, the status first.
     pub fn shown(&self, status: Status) -> String {
         let is_other = |(name, _): &(&String, &Value)| *name != Key::Status.as_str();
         let mut pairs = vec![format!("{}: {status}", Key::Status.as_str())];
@@ -180,7 +180,7 @@ impl StateKeys {
         format!("{{{}}}", pairs.join(", "))
     }
 
-    /// What counts of keys that a file shows and no log tells: nobody holds the item, has approved its work, or has allowed it.
+    /// Returns the keys without those that only the log can prove: a holder, approvals, and the permission to start.
     pub fn without_log(mut self) -> StateKeys {
         if self.status().is_some_and(Status::is_held) {
             self.remove(&[Key::Status, Key::Agent, Key::Started]);
@@ -189,7 +189,7 @@ impl StateKeys {
         self
     }
 
-    /// The same keys for an item whose text says its status from now on.
+    /// Returns the keys without the status, for an item whose text sets it from now on.
     pub fn without_status(mut self) -> StateKeys {
         self.remove(&[Key::Status]);
         self
@@ -200,7 +200,7 @@ impl StateKeys {
             .retain(|name, _| !keys.iter().any(|key| key.as_str() == name));
     }
 
-    /// The keys with their values, read. Keys of a later version are passed over.
+    /// Returns the keys with their parsed values. Keys of a later version are ignored.
     pub fn fields<'t>(&self) -> impl Iterator<Item = (Key, Field<'t>)> {
         self.0.iter().filter_map(|(name, value)| {
             let key = Key::named(name).filter(|key| key.is_apart())?;
@@ -208,7 +208,8 @@ impl StateKeys {
         })
     }
 
-    /// `fields`, which a text says, with the remembered keys in the place of its own. Of two times that it waits for the later counts.
+    /// Returns the `fields` of a text with these keys in place of its own. Of two `not_before` times the later
+    /// counts.
     pub(crate) fn over<'t>(&self, fields: Fields<'t>) -> Fields<'t> {
         let typed = fields.time(Key::NotBefore).max(self.not_before());
         let Fields(mut fields) = fields;

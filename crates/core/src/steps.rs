@@ -11,27 +11,27 @@ use super::document::{Document, Item};
 use super::markup;
 use super::text::Edit;
 
-/// How far the steps of an item are.
+/// Progress of an item's steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Steps {
-    /// How many are ticked.
+    /// Number of ticked steps.
     pub done: usize,
-    /// What the others say, in order.
+    /// Texts of the open steps, in order.
     pub open: Vec<String>,
 }
 
 /// The box of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepBox<'t> {
-    /// What stands behind it.
+    /// The text behind it.
     pub says: &'t str,
     pub is_done: bool,
-    /// Of what is between its brackets.
+    /// Offset of the mark in its box.
     at: usize,
 }
 
 impl Steps {
-    /// Those in `description`; `None` if there are none.
+    /// Returns the steps in `description`; `None` if there are none.
     pub fn of(description: &str) -> Option<Steps> {
         let (done, open): (Vec<_>, Vec<_>) = boxes(description)
             .into_iter()
@@ -44,10 +44,10 @@ impl Steps {
     }
 }
 
-/// The steps in `description`, in order.
+/// Returns the steps in `description`, in order.
 pub fn boxes(description: &str) -> Vec<StepBox<'_>> {
     let (mut steps, mut quotes) = (Vec::new(), 0);
-    // For each list item around, whether it is a part, or in one: an item of its own.
+    // For each list item around, whether it is or is in a part, which is an item of its own.
     let mut parts: Vec<bool> = Vec::new();
     let source = markup::without_comments(description.into());
     for (event, span) in Parser::new_ext(&source, Options::ENABLE_TASKLISTS).into_offset_iter() {
@@ -78,10 +78,10 @@ pub fn boxes(description: &str) -> Vec<StepBox<'_>> {
 }
 
 impl Document<'_> {
-    /// The edits that tick the item's steps with these `numbers`, counted from 1.
+    /// Returns the edits that tick the item's steps with these `numbers`, counted from 1.
     pub fn ticked(&self, item: &Item<'_>, numbers: &[usize]) -> Vec<Edit> {
         let description = self.description(item);
-        // What is left out of a description are blank lines and what lines begin with.
+        // A description differs from the text only in blank lines and the starts of lines.
         let told: Vec<usize> = words(&description, 0..description.len()).collect();
         let stand: Vec<usize> = self
             .description_parts(item)
@@ -101,7 +101,7 @@ impl Document<'_> {
     }
 }
 
-/// Where the words of each line of `span` begin that isn't blank.
+/// Returns where the text of each non-blank line of `span` begins.
 fn words(text: &str, span: Range<usize>) -> impl Iterator<Item = usize> {
     let mut end = span.start;
     text[span].split_inclusive('\n').filter_map(move |line| {

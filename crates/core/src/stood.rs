@@ -1,4 +1,4 @@
-//! Where an item stands among the others of its lane, so that it can come back there whatever became of them.
+//! The position of an item among the others of its lane, so that it can return there even if they change.
 
 use std::ops::Range;
 
@@ -11,27 +11,27 @@ use super::lane::LaneKind;
 use super::markup::without_line_end;
 use super::text::Edit;
 
-/// So many neighbours on either side are remembered.
+/// Number of neighbors remembered on either side.
 const NEAR: usize = 8;
 
-/// So many characters of a title, which names an item that has no ID.
+/// Characters of a title that name an item without an ID.
 const NAME: usize = 80;
 
-/// Where an item stands, or stood.
+/// The present or former position of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stood {
     /// The lane's heading; `None`: before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lane: Option<String>,
-    /// The heading within the lane that it stands under.
+    /// The heading within the lane above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     under: Option<String>,
-    /// The items before it under that, by ID or title, the nearest first.
+    /// The items before it under that heading, by ID or title, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<String>,
-    /// Blank lines set it apart from one of them.
+    /// Whether blank lines separate it from one of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_spaced: bool,
 }
@@ -40,15 +40,15 @@ pub struct Stood {
 pub(super) struct Berth {
     /// `None`: before the first heading.
     pub lane: Option<usize>,
-    /// What stands under the heading that it belongs under.
+    /// The text under its heading.
     pub section: Option<Range<usize>>,
-    /// The items that it is between, if only one of them is known.
+    /// The items before and after it; one of them may be unknown.
     pub before: Option<usize>,
     pub after: Option<usize>,
 }
 
 impl Document<'_> {
-    /// What the neighbours of an item may call it.
+    /// Returns the names by which neighbors may remember an item.
     pub fn names<'a>(&'a self, item: &'a Item<'_>) -> Vec<&'a str> {
         let title = self.title(item);
         let end = title
@@ -64,7 +64,7 @@ impl Document<'_> {
             .collect()
     }
 
-    /// The items that begin within `bounds` and go by that ID or title.
+    /// Returns the items that begin within `bounds` and have that ID or title.
     fn going_by<'a>(
         &'a self,
         name: &'a str,
@@ -81,7 +81,7 @@ impl Document<'_> {
             .filter(is_named)
     }
 
-    /// Where `edits` take the item from, and where they put it. Neither where it stays.
+    /// Returns the positions from which and to which `edits` move the item; neither if it stays.
     pub fn way(&self, item: Option<&Item<'_>>, edits: &[Edit]) -> [Option<Stood>; 2] {
         let (insertion, from) = match (item, edits) {
             (None, [insertion]) => (insertion, None),
@@ -94,13 +94,13 @@ impl Document<'_> {
         [from, Some(self.stood_at(self.lane_at(at.start), at))]
     }
 
-    /// Where the item stands.
+    /// Returns the item's position.
     pub fn stood(&self, item: &Item<'_>) -> Stood {
         let end = without_line_end(&self.text[..item.span.end]).len();
         self.stood_at(item.lane, item.span.start..end)
     }
 
-    /// Where that stands which is at `at`, in that lane.
+    /// Returns the position of the range `at` in that lane.
     fn stood_at(&self, lane: Option<usize>, at: Range<usize>) -> Stood {
         let sections = self.sections(&self.bounds(lane, at.start));
         let own = sections.iter().rfind(|(_, own)| own.start <= at.start);
@@ -126,7 +126,7 @@ impl Document<'_> {
         }
     }
 
-    /// The items of the lane before and behind what stands at `at`, the nearest first.
+    /// Returns the items of the lane before and behind `at`, nearest first.
     fn near(
         &self,
         lane: Option<usize>,
@@ -144,7 +144,7 @@ impl Document<'_> {
         ]
     }
 
-    /// From the end of the lane's heading to where the next lane, or whatever is no part of it, begins.
+    /// Returns the range from the end of the lane's heading to the next lane, or to other text outside of the lane.
     pub(super) fn bounds(&self, lane: Option<usize>, at: usize) -> Range<usize> {
         let next = self
             .lanes()
@@ -164,9 +164,11 @@ impl Document<'_> {
             .rposition(|lane| lane.heading.end <= at && at <= lane.body.end)
     }
 
-    /// Where in a lane of that kind an item belongs that stood so: under its heading, before the first of those that followed it, else behind
-    /// the last of those that preceded it; between neither where none is there. If there is no lane of that kind, it may be any. `None`:
-    /// there is no such place any more.
+    /// Returns the place in a lane of that kind for an item that stood there. It goes under its heading, before the
+    /// first known item
+    /// that followed it, else behind the last that preceded it; between neither if none is there. Without a lane of
+    /// that kind
+    /// any lane will do. `None`: the place no longer exists.
     pub(super) fn berth(&self, stood: &Stood, kind: LaneKind) -> Option<Berth> {
         let may_be = |here| here == kind || !self.lane_set.has(kind);
         let lane = match &stood.lane {
@@ -182,7 +184,7 @@ impl Document<'_> {
         let bounds = self.bounds(lane, heading_end);
         let is_here =
             |index: &usize| self.item(*index).lane == lane && self.item(*index).within.is_none();
-        // A title that several have tells nothing.
+        // A title of several items identifies none.
         let only = |name: &String, own: &Range<usize>| {
             let mut named = self.going_by(name, own.clone()).filter(is_here);
             named.next().filter(|_| named.next().is_none())

@@ -1,10 +1,10 @@
 //! Edits: the only way in which a document's bytes change.
 //!
-//! Knows nothing of Markdown: an edit is a byte range and the text that takes its place.
+//! Knows nothing of Markdown: an edit is a byte range and its replacement.
 
 use std::ops::Range;
 
-/// One replacement: the bytes of `span` (offsets into the old text) give way to `text`. An empty span inserts.
+/// A replacement of the bytes of `span` (offsets into the old text) by `text`. An empty span inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     pub span: Range<usize>,
@@ -33,14 +33,15 @@ impl Edit {
         }
     }
 
-    /// Both may be made at once.
+    /// Returns true if both may be applied at once.
     pub fn is_apart(&self, other: &Edit) -> bool {
         self.span.end <= other.span.start || other.span.end <= self.span.start
     }
 }
 
-/// `text` with all `edits` made at once. They must not overlap; those that insert at the same place keep their order.
-/// All other bytes stay as they are, and no edits give the same bytes.
+/// Returns `text` with all `edits` applied at once. They must not overlap; insertions at the same place keep their
+/// order.
+/// All other bytes stay the same.
 pub fn apply(text: &str, edits: &[Edit]) -> String {
     let mut sorted: Vec<&Edit> = edits.iter().collect();
     sorted.sort_by_key(|edit| (edit.span.start, edit.span.end));
@@ -61,18 +62,18 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     result
 }
 
-/// As [`apply`], in the text's own place: a long one is not copied for the sake of one item.
+/// As [`apply`], in place, so that a long text is not copied for one item.
 pub fn apply_in_place(text: &mut String, edits: &[Edit]) {
     let mut sorted: Vec<&Edit> = edits.iter().collect();
     sorted.sort_by_key(|edit| (edit.span.start, edit.span.end));
-    // From the end, so that what stands before is still where the edits say.
+    // From the end, so that earlier offsets stay valid.
     sorted
         .into_iter()
         .rev()
         .for_each(|edit| text.replace_range(edit.span.clone(), &edit.text));
 }
 
-/// `block`, which begins at `start` of a document, after `edits` of that document that are all in it.
+/// Returns `block`, which begins at `start` of a document, after `edits` of that document within it.
 pub fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
     let shift = |edit: &Edit| Edit {
         span: edit.span.start - start..edit.span.end - start,
@@ -81,7 +82,7 @@ pub fn apply_within(block: &str, start: usize, edits: &[Edit]) -> String {
     apply(block, &edits.iter().map(shift).collect::<Vec<_>>())
 }
 
-/// The one edit that makes `old`, which begins at `at`, into `new`: without what both begin and end with.
+/// Returns the edit that turns `old`, which begins at `at`, into `new`, without their common start and end.
 pub fn difference(old: &str, new: &str, at: usize) -> Option<Edit> {
     if old == new {
         return None;

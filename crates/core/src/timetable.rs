@@ -1,7 +1,8 @@
-//! When something is due: a cron expression, read in a time zone. Knows nothing of what is due.
+//! A cron expression in a time zone. Knows nothing of the scheduled items.
 //!
-//! Where clocks are changed a time counts once: one that a clock leaves out is the first moment after the gap, one that it shows twice is
-//! the first of the two. An expression for every hour goes by the time that passes instead, so that there is neither a gap nor a pause.
+//! At clock changes a time counts once. A skipped time is the first moment after the gap; a repeated time is the
+//! first of
+//! the two. Hourly expressions follow elapsed time instead, so that there is neither a gap nor a pause.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,45 +15,45 @@ use croner::{Cron, Direction};
 use super::status::Timestamp;
 use crate::near::nearest;
 
-/// Times that are looked at of a long past, at most.
+/// Maximum number of past times that are considered.
 pub const MOST_PASSED: usize = 100;
 
-/// How [`Zone::written`] writes a moment, for `chrono`.
+/// Format of [`Zone::written`], for `chrono`.
 pub const SIGNED: &str = "%Y-%m-%dT%H:%M%:z";
 
-/// No clock is set back by more, so that an earlier time on it may be a later moment.
+/// Maximum step back of a clock, after which an earlier time on it may be a later moment.
 const SET_BACK: TimeDelta = TimeDelta::hours(3);
 
-/// When something is due, for ever.
+/// A repeating timetable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timetable {
     cron: Cron,
     zone: Zone,
-    /// By real time: it names every hour.
+    /// Whether it names every hour, and so follows elapsed time.
     is_hourly: bool,
 }
 
-/// Whose clock it is.
+/// The time zone of a timetable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Zone {
-    /// The machine's.
+    /// The machine's zone.
     #[default]
     Local,
     Named(Tz),
 }
 
-/// What can't be read of a timetable: what is wrong with it, and what to write.
+/// Error of an invalid timetable, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadTime {
     pub message: String,
     pub hint: String,
 }
 
-/// Times that have passed, the oldest first.
+/// Times that have passed, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassedTimes {
     pub times: Vec<Timestamp>,
-    /// There are older ones, which nobody has counted.
+    /// Whether there are older ones, which were not counted.
     pub has_more: bool,
 }
 
@@ -90,17 +91,17 @@ impl fmt::Display for Zone {
 }
 
 impl Zone {
-    /// A moment on its clock, to the minute: `2026-11-28T06:00+01:00`.
+    /// Returns a moment in its zone, to the minute: `2026-11-28T06:00+01:00`.
     pub fn written(self, at: Timestamp) -> String {
         self.format(at, SIGNED)
     }
 
-    /// The same for people: `2026-11-28 06:00 +01:00`.
+    /// Returns the same for people: `2026-11-28 06:00 +01:00`.
     pub fn shown(self, at: Timestamp) -> String {
         self.format(at, "%Y-%m-%d %H:%M %:z")
     }
 
-    /// As `chrono` formats it.
+    /// Formats a moment with `chrono`.
     pub fn format(self, at: Timestamp, format: &str) -> String {
         match self {
             Zone::Local => at.with_timezone(&Local).format(format).to_string(),
@@ -110,7 +111,7 @@ impl Zone {
 }
 
 impl Timetable {
-    /// Five fields as in a crontab, or `@daily` and the like.
+    /// Parses five fields as in a crontab, or `@daily` and the like.
     pub fn of_cron(text: &str, zone: Zone) -> Result<Timetable, BadTime> {
         let example = "write five fields, such as \"0 6 * * *\" (minute, hour, day, month, day of the week), or @daily";
         let parser = CronParser::builder()
@@ -145,7 +146,7 @@ impl Timetable {
         })
     }
 
-    /// In words: `day at 06:00`, `weekday at 18:30`, `monday at 9:00`, `hour`.
+    /// Parses words: `day at 06:00`, `weekday at 18:30`, `monday at 9:00`, `hour`.
     pub fn of_words(words: &str, zone: Zone) -> Result<Timetable, BadTime> {
         let cron = cron_of(words).ok_or_else(|| {
             let hint = "write `hour`, `day at 06:00`, `weekday at 06:00` or `monday at 06:00`; all else is for `cron`";
@@ -158,7 +159,7 @@ impl Timetable {
         self.zone
     }
 
-    /// The first time after `at`; `None` in the far future only.
+    /// Returns the first time after `at`; `None` only in the far future.
     pub fn next_after(&self, at: Timestamp) -> Option<Timestamp> {
         match self.zone {
             Zone::Local => self.next_in(&Local, at),
@@ -166,7 +167,7 @@ impl Timetable {
         }
     }
 
-    /// The times after `since`, up to `now`: the last [`MOST_PASSED`] of them.
+    /// Returns the times after `since`, up to `now`: the last [`MOST_PASSED`] of them.
     pub fn passed(&self, since: Timestamp, now: Timestamp) -> PassedTimes {
         if since >= now {
             return PassedTimes::default();
@@ -227,9 +228,9 @@ impl fmt::Display for Timetable {
     }
 }
 
-/// When a clock shows `time`: for the first time, or else as soon as it shows a later one.
+/// Returns the first moment at which a clock shows `time`, or else a later time.
 fn moment<Z: TimeZone>(zone: &Z, time: NaiveDateTime) -> Option<Timestamp> {
-    // Clocks are set by whole minutes, and one island has left out a day.
+    // Clocks change by whole minutes, and one island has skipped a whole day.
     let minutes = (0..=24 * 60).map(|minutes| time + TimeDelta::minutes(minutes));
     minutes
         .into_iter()

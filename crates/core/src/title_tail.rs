@@ -1,9 +1,10 @@
-//! What other programs read from the end of a title line: it stays there, and is no part of the title.
+//! The end of a title line that other programs read: it stays there, and is no part of the title.
 //!
 //! Obsidian's block IDs and comments, and the fields of its Tasks plugin (obsidian-tasks-group/obsidian-tasks,
-//! `DefaultTaskSerializer.ts`): Tasks takes one after the other from the end of a line, and stops at what is none.
+//! `DefaultTaskSerializer.ts`): Tasks takes one field after the other from the end of a line, up to the first other
+//! text.
 
-/// The length of a title line, from behind its box, without that.
+/// Returns the length of a title line, from behind its box, without that end.
 pub fn before_tail(line: &str) -> usize {
     let mut rest = without_block_id(line).unwrap_or(line);
     let mut tail = rest.len();
@@ -13,13 +14,13 @@ pub fn before_tail(line: &str) -> usize {
             rest = before;
             tail = before.trim_end().len();
         } else if let Some(before) = without_tag(bare) {
-            // It is title, unless a field is before it.
+            // A tag is title, unless a field is before it.
             rest = before;
         } else {
             break;
         }
     }
-    // Something is left to be the title: not nothing, and not an ID alone.
+    // The title must not be empty, nor an ID alone.
     let title = line[..tail].trim();
     if title.is_empty() || title.ends_with(':') {
         line.len()
@@ -28,7 +29,7 @@ pub fn before_tail(line: &str) -> usize {
     }
 }
 
-/// ` ^k3j9ab`, which links to the block need to be at the very end.
+/// Removes ` ^k3j9ab`, which must be at the very end for links to the block.
 fn without_block_id(line: &str) -> Option<&str> {
     let (rest, name) = line.trim_end().rsplit_once('^')?;
     let is_name = !name.is_empty()
@@ -51,7 +52,7 @@ fn without_tag(line: &str) -> Option<&str> {
 }
 
 fn without_field(line: &str) -> Option<&str> {
-    // Signs are beyond ASCII, and most lines are not.
+    // Signs are not ASCII, and most lines are.
     let (at, sign) = line
         .char_indices()
         .rev()
@@ -87,7 +88,7 @@ fn without_field(line: &str) -> Option<&str> {
     is_field.then_some(&line[..at])
 }
 
-/// It may follow a sign, and asks for it to be shown in colour.
+/// May follow a sign, for a version in colour.
 const VARIANT: char = '\u{fe0f}';
 
 fn is_date(text: &str) -> bool {
@@ -98,7 +99,7 @@ fn is_time(text: &str) -> bool {
     has_shape(text, "00:00")
 }
 
-/// Digits where the shape has some, and all else as there.
+/// Returns true if the text has digits where the shape has them, and is equal elsewhere.
 fn has_shape(text: &str, shape: &str) -> bool {
     let fits = |(byte, wanted): (u8, u8)| {
         if wanted == b'0' {

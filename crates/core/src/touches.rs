@@ -1,6 +1,6 @@
-//! Whether two items may change the same files, by the paths and patterns of their `touches`.
+//! Decides whether two items may change the same files, by the paths and patterns of their `touches`.
 
-/// What stands for a byte, or for several, of a path.
+/// An element of a pattern: one byte, any byte, or any number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GlobSign {
     Any,
@@ -8,14 +8,15 @@ enum GlobSign {
     Byte(u8),
 }
 
-/// The first pattern of `own` that may mean a path which one of `others` means too. A folder means all that is in it; a name with a
-/// dot and no slash behind it is none.
+/// Returns the first pattern of `own` that may match a path of one of `others`. A folder matches everything in it; a
+/// last
+/// name with a dot is no folder.
 pub fn shared<'t>(own: &'t [String], others: &[String]) -> Option<&'t str> {
     let meets = |one: &str| others.iter().any(|other| overlap(one, other));
     own.iter().map(String::as_str).find(|one| meets(one))
 }
 
-/// Those of these paths, taken as they are, that one of `patterns` means.
+/// Returns those of these literal paths that one of `patterns` matches.
 pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> impl Iterator<Item = &'t str> {
     let of = |pattern: &String| {
         [
@@ -31,7 +32,7 @@ pub fn meant<'t>(paths: &'t [String], patterns: &[String]) -> impl Iterator<Item
     paths.iter().map(String::as_str).filter(is_meant)
 }
 
-/// It can be a path or pattern below the root of a repository.
+/// Returns true if it may be a path or pattern below the root of a repository.
 pub fn is_below_root(path: &str) -> bool {
     !path.starts_with(['/', '~']) && !path.split('/').any(|part| part == "..")
 }
@@ -42,7 +43,7 @@ fn overlap(one: &str, other: &str) -> bool {
         || is_folder(other) && meet(&plain(one), &within(other))
 }
 
-/// All that is in a folder.
+/// Returns the pattern of everything in a folder.
 fn within(folder: &str) -> Vec<GlobSign> {
     [&plain(folder)[..], &[GlobSign::Byte(b'/'), GlobSign::Any]].concat()
 }
@@ -55,8 +56,9 @@ fn is_folder(pattern: &str) -> bool {
             .contains(['.', '*', '?', '[', '{'])
 }
 
-/// `**` is no more than `*`, which goes over `/` here. What `[` or `{` begins may be anything: to keep two items apart for nothing does
-/// no harm.
+/// `**` is the same as `*`, which crosses `/` here. From `[` or `{` on, anything matches: keeping two items apart
+/// needlessly
+/// does no harm.
 fn plain(pattern: &str) -> Vec<GlobSign> {
     let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
     let end = pattern.find(['[', '{']);
@@ -72,10 +74,10 @@ fn plain(pattern: &str) -> Vec<GlobSign> {
         .collect()
 }
 
-/// Some text fits both.
+/// Returns true if some text matches both.
 fn meet(one: &[GlobSign], other: &[GlobSign]) -> bool {
     use GlobSign::{Any, One};
-    // At each place of `other`: what was read of `one` and what stands before that place fit one text.
+    // For each index of `other`: whether the read part of `one` and `other` up to it match one text.
     let mut row: Vec<bool> = (0..=other.len())
         .map(|at| other[..at].iter().all(|sign| *sign == Any))
         .collect();

@@ -1,4 +1,4 @@
-//! A document with states, of a text as tests spell it.
+//! Parses a document with states from the spelling of tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use crate::states::{StateKeys, States};
 use crate::text::{Edit, apply};
 use crate::yaml;
 
-/// The document of a text as a test spells it: behind an ID a parenthesis may have keys of a state, too. They are remembered apart from
-/// the text, with the status that it says.
+/// Parses a text in the spelling of tests: behind an ID a parenthesis may also have keys of a state. They are kept
+/// apart from
+/// the text, with the status in it.
 pub(crate) fn with_states(typed: &str) -> Document<'static> {
     let (mut edits, mut remembered) = (Vec::new(), Vec::new());
     let (document, _) = parse(typed);

@@ -1,6 +1,6 @@
-//! Reads YAML that anybody may have written: no text costs more than its length lets expect. Knows nothing of what it says.
+//! Reads untrusted YAML within limits on its cost. Knows nothing of its content.
 //!
-//! The reader beneath takes time that grows with the square of the open brackets, and with the power of aliases within aliases.
+//! The parser underneath is quadratic in open brackets, and exponential in nested aliases.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the one place that reads YAML"
@@ -10,23 +10,23 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 
-/// Bytes of a text that are read.
+/// Maximum bytes of a text.
 pub const MOST_BYTES: usize = 64 * 1024;
-/// Brackets and braces that are open at once.
+/// Maximum depth of open brackets and braces.
 pub const MOST_DEPTH: usize = 64;
-/// Aliases (`*name`) of a text that has anchors (`&name`).
+/// Maximum aliases (`*name`) of a text with anchors (`&name`).
 pub const MOST_ALIASES: usize = 8;
 
-/// Why a text is not read as what it should be.
+/// The reason why a text can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct YamlError {
     message: String,
-    /// Byte and line (from 1) of the text, if it is about a place.
+    /// Byte and line (from 1) in the text, if it is about a place.
     pub place: Option<(usize, usize)>,
 }
 
-/// What `text` says, as a `T`.
+/// Parses `text` as a `T`.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     bounded(text)?;
     serde_yaml::from_str(text).map_err(YamlError::from)
@@ -57,7 +57,7 @@ fn bounded(text: &str) -> Result<(), YamlError> {
             ));
         }
         if aliases > MOST_ALIASES {
-            // Globs of a script look so, too.
+            // Globs in a script look the same.
             is_anchored = text.split([' ', '\t', '\n', ',', '[', '{']).any(is_anchor);
             if is_anchored {
                 return Err(YamlError::beyond(
@@ -73,7 +73,7 @@ fn bounded(text: &str) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// `&name`, and no `&&` or `&1` of a shell.
+/// Returns true for `&name`, but not for `&&` or `&1` of a shell.
 fn is_anchor(word: &str) -> bool {
     word.strip_prefix('&')
         .is_some_and(|name| !name.is_empty() && !name.starts_with(['&', '>']))

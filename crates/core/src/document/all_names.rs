@@ -1,20 +1,20 @@
-//! The names that the items of a document go by, gathered once.
+//! The names of a document's items, collected once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::task::TaskId;
 
-/// What is called how in a document.
+/// The names in a document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllNames {
-    /// The slugs of IDs, titles and headings, with the items that go by each.
+    /// Slugs of IDs, titles and headings, with the items of each.
     pub by_name: BTreeMap<String, Vec<usize>>,
     /// The first item with each ID.
     pub by_id: BTreeMap<TaskId, usize>,
-    /// What is before the numbers of names, and before the hyphen of IDs.
+    /// Names without their numbers, and the prefixes of IDs.
     pub stems: BTreeSet<String>,
-    /// What Obsidian Tasks calls those whose boxes are open.
+    /// Obsidian Tasks names of open boxes.
     pub open: BTreeSet<String>,
-    /// A parenthesis may be words. Not where there are so many of these and of names that to compare them all takes long.
+    /// Whether a parenthesis may be prose. False if there are too many of them and of names to compare.
     pub has_prose: bool,
 }

@@ -1,4 +1,4 @@
-//! One item read by itself, and after a change again: in place of a long document, where the item alone plainly tells.
+//! Reads one item by itself, also after a change, in place of a long document where the item alone is enough.
 
 use std::ops::Range;
 
@@ -21,9 +21,10 @@ pub fn parse_alone<'t>(text: &'t str, front: &Front) -> Document<'t> {
 }
 
 impl Document<'_> {
-    /// What comes of `edits`, those of [`Document::change`] for `item` or of [`Document::add`] for none. `None` if what
-    /// was changed or added does not read as task `id` with `status`. That all others read as before is seen to where the
-    /// edits are made: `Document::applied`.
+    /// Returns the result of `edits`: those of [`Document::change`] for `item`, or of [`Document::add`] for none.
+    /// `None` if the changed
+    /// or added item does not read as task `id` with `status`. `Document::applied` checks all other items when it
+    /// makes the edits.
     pub fn written(
         &self,
         item: Option<&Item<'_>>,
@@ -34,7 +35,7 @@ impl Document<'_> {
         let in_full = || {
             let text = apply(self.text, edits);
             let (after, _) = parse(&text);
-            // A copy reads as it did.
+            // A copy reads as before.
             let is_item = |other: &Item<'_>| item.is_some_and(|item| item.span == other.span);
             let copies = self.named(id).into_iter().filter(|other| !is_item(other));
             let copies: Vec<&str> = copies.map(|copy| self.block(copy)).collect();
@@ -57,8 +58,8 @@ impl Document<'_> {
         plainly.or_else(in_full)
     }
 
-    /// What the edits leave of the item, told from them alone, so that a long document isn't read again for one item;
-    /// `None` where they don't plainly tell.
+    /// Returns the result for the item from the edits alone, without reading a long document again;
+    /// `None` where they are not enough.
     fn written_alone(
         &self,
         item: Option<&Item<'_>>,
@@ -86,11 +87,11 @@ impl Document<'_> {
         if only.id.as_ref() != Some(id) {
             return None;
         }
-        // Whether it is called so in the document decides what is title.
+        // Whether it is title depends on the names in the document.
         if alone.is_prose(only) {
             return None;
         }
-        // A key that is to say the status has to be read as one.
+        // A key for the status has to be read as one.
         if only.said.status != Some(status)
             && text.contains(&format!("status: {}", status.as_str()))
         {

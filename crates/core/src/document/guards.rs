@@ -1,4 +1,4 @@
-//! Keys that guard the work, on lines of their own below a title, where none are read: `done_when: make`.
+//! Guarding keys on lines of their own below a title, where none are read: `done_when: make`.
 
 use std::ops::Range;
 
@@ -10,31 +10,31 @@ use crate::markup;
 use crate::metadata::{self, Key, misplaced_guards};
 use crate::problem::Problem;
 
-/// How such a line is meant.
+/// The likely meaning of such a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meant {
-    /// As the key.
+    /// A key.
     AsKey,
-    /// As the key, or as words.
+    /// A key, or prose.
     Perhaps,
 }
 
 impl<'t> Document<'t> {
-    /// The first line that can only be meant as a key, with the place of its name.
+    /// Returns the first line that can only be meant as a key, with the place of its name.
     pub(super) fn guard_stated(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let mut guards = self.guards(item);
         guards.retain(|(_, _, meant)| *meant == Meant::AsKey);
         guards.into_iter().next().map(|(name, key, _)| (name, key))
     }
 
-    /// The first key other than `after` that a heading above states.
+    /// Returns the first key other than `after` that a heading above states.
     pub(super) fn guard_above(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let mut stated = self.stated_above(item).into_iter();
         let (_, name, key) = stated.find(|(.., key)| *key != Key::After)?;
         Some((name, key))
     }
 
-    /// The keys in brackets of the headings above, with what `after` says.
+    /// Returns the keys in brackets of the headings above, with the values of `after`.
     pub(super) fn stated_above(&self, item: &Item<'_>) -> Vec<(&'t str, Range<usize>, Key)> {
         let mut stated = Vec::new();
         for start in item.stating.into_iter().flatten() {
@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
         stated
     }
 
-    /// What is told of lines that may be meant as keys, and are words.
+    /// Returns warnings for lines that may be meant as keys but are prose.
     pub(super) fn unread_guards(&self, item: &Item<'_>) -> Vec<Problem> {
         if !is_to_do(item) || item.quarantined || item.aside {
             return Vec::new();
@@ -69,7 +69,7 @@ impl<'t> Document<'t> {
         told.collect()
     }
 
-    /// What counts of the lines right below an item that are indented too little to be its own.
+    /// Returns a guarding key on the lines right below an item that have too little indent to be its own.
     pub(super) fn guard_beside(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let meant = |one: &Stated<'_>| match (self.key_of(one), one.says) {
             (Some(key), _) => Some(key).filter(|key| self.meant(*key, one) == Meant::AsKey),
@@ -81,7 +81,7 @@ impl<'t> Document<'t> {
         stated.find_map(|one| Some((one.name.clone(), meant(&one)?)))
     }
 
-    /// The lines that state a key which the item does not have, and which guards the work.
+    /// Returns the lines that state a guarding key that the item does not have.
     fn guards(&self, item: &Item<'_>) -> Vec<(Range<usize>, Key, Meant)> {
         let stated = self.stated_below(item);
         if !stated.iter().any(|one| self.key_of(one).is_some()) {
@@ -97,11 +97,11 @@ impl<'t> Document<'t> {
             .collect()
     }
 
-    /// The key other than `after` that a line states.
+    /// Returns the key other than `after` that a line states.
     fn key_of(&self, stated: &Stated<'_>) -> Option<Key> {
         match stated.says {
             Says::Guard(key) => Some(key),
-            // Else people say so what an item waits for.
+            // In other forms, people use it for dependencies.
             Says::After { .. } if &self.text[stated.name.clone()] == Key::Needs.as_str() => {
                 let is_key = !stated.is_sentence && !self.read_names(&stated.values).is_meant;
                 is_key.then_some(Key::Needs)

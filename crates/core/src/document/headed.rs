@@ -1,15 +1,15 @@
-//! What headings that name no lane say of the boxes under them: how urgent they are, or that they are no items.
+//! Statements of headings that name no lane: the priority of boxes under them, or that the boxes are no items.
 
 use super::phrase::words;
 use crate::front::DEFAULT_PRIORITY;
 use crate::metadata::misplaced_guards;
 
-/// They say when the work is done.
+/// Boxes that are conditions for the end of the work.
 pub(super) const CONDITIONS: &str = "conditions";
-/// Those called `Step 1` are of the task that the heading names.
+/// Boxes called `Step 1` and so on belong to the task that the heading names.
 pub(super) const STEPS: &str = "steps of one task";
 
-/// Headings of a few words that have one of these say so.
+/// Phrases that mark a heading of a few words as such.
 const PHRASES: [&[&str]; 4] = [
     &["acceptance", "criteria"],
     &["success", "criteria"],
@@ -17,20 +17,20 @@ const PHRASES: [&[&str]; 4] = [
     &["definition", "of", "done"],
 ];
 const LONGEST: usize = 6;
-/// Most bytes of a heading that states a key.
+/// Maximum bytes of a heading that states a key.
 const LONGEST_STATING: usize = 1 << 10;
 
-/// What the headings around a place come to.
+/// Combined statements of the headings around a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headed {
     pub priority: u8,
-    /// What boxes are that are no items.
+    /// The kind of boxes that are no items.
     pub boxes: Option<&'static str>,
-    /// Where the innermost two begin that state a key in brackets: `Phase 2 (after: Phase 1)`.
+    /// Starts of the innermost two headings that state a key in brackets: `Phase 2 (after: Phase 1)`.
     pub stating: Stating,
 }
 
-/// Where headings begin, the innermost last.
+/// Starts of headings, the innermost last.
 pub(super) type Stating = [Option<usize>; 2];
 
 impl Headed {
@@ -40,7 +40,7 @@ impl Headed {
         stating: [None; 2],
     };
 
-    /// Of what is also under a heading with these words, which begins at `start`.
+    /// Adds a heading with this text that begins at `start`.
     pub fn by(mut self, heading: &str, start: usize) -> Headed {
         if heading.len() <= LONGEST_STATING && !misplaced_guards(heading, heading.len()).is_empty()
         {
@@ -62,7 +62,7 @@ impl Headed {
         self
     }
 
-    /// What a box with this title is, where it is no item.
+    /// Returns the kind of a box with this title, if it is no item.
     pub fn no_item(self, title: &str) -> Option<&'static str> {
         let is_step = || matches!(&words(title)[..], [step, number, ..] if step == "step" && is_number(number));
         self.boxes.filter(|it| *it == CONDITIONS || is_step())

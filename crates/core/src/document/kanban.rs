@@ -1,6 +1,7 @@
-//! What a save by Obsidian's Kanban takes from a board: it writes each card anew from what it has read of it.
+//! Losses when Obsidian's Kanban saves a board: it rewrites each card from what it has parsed.
 //!
-//! Its source, as of 2.0.51 (mgmeyers/obsidian-kanban, `src/parsers/formats/list.ts` and `src/parsers/helpers/parser.ts`).
+//! Its source, as of 2.0.51 (mgmeyers/obsidian-kanban, `src/parsers/formats/list.ts` and
+//! `src/parsers/helpers/parser.ts`).
 
 use std::ops::Range;
 
@@ -8,11 +9,12 @@ use super::Item;
 use crate::markup;
 use crate::problem::Problem;
 
-/// What is under a card has to be indented by so many columns. It takes four blanks or a tab from each line that begins with them,
+/// Required indent under a card in columns. The plugin removes four blanks or a tab from each line that begins with
+/// them,
 /// and puts as many before every line.
 const COLUMNS: usize = 4;
 
-/// A card that is not in the first list under a heading.
+/// Returns the problem of a card outside of the first list under a heading.
 pub(super) fn dropped(at: Range<usize>) -> Problem {
     Problem::warning(
         "lost-on-save",
@@ -22,7 +24,7 @@ pub(super) fn dropped(at: Range<usize>) -> Problem {
     )
 }
 
-/// What is indented by less than the plugin does, and is none of what it was once that has moved it further in.
+/// Returns problems of text with less indent than the plugin's, which it would move, or has moved, further in.
 pub(super) fn moved(text: &str, items: &[Item<'_>]) -> Vec<Problem> {
     let of_item = |item: &Item<'_>| {
         let block = item

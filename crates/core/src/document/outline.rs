@@ -1,4 +1,4 @@
-//! Where the items of a plain document stand, apart from its text: kept by whoever opens the same text again.
+//! The places of a plain document's items, kept apart from its text for reopening the same text.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::front::Front;
 use crate::lane::{self, LanePlace, LaneSet, Said};
 use crate::task::Status;
 
-/// In a plain document, the place of what stands between a box's brackets, from its bullet on.
+/// Offset from the bullet to the mark in a box of a plain document.
 pub(super) const BOX: usize = 3;
 
-/// All that is found out about a plain document before an item of it is read, as spans of its text. Cheap to clone.
+/// Everything known of a plain document before an item is read, as spans of its text. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Outline {
     pub(super) body: usize,
@@ -23,7 +23,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// The document of `text`, which must be the one that this is the outline of.
+    /// Returns the document of `text`, which must be the text of this outline.
     pub fn open<'t>(&self, text: &'t str) -> Document<'t> {
         let Outline {
             body,
@@ -76,7 +76,7 @@ impl Outline {
 }
 
 impl Document<'_> {
-    /// `None` where the document is not plain, or its items are read.
+    /// Returns the outline; `None` if the document is not plain, or its items are read.
     pub fn outline(&self) -> Option<Outline> {
         let ItemList::Outlined { places, .. } = &self.items else {
             return None;
@@ -98,7 +98,7 @@ impl ItemPlace {
         matches!(text.as_bytes()[self.span.start + BOX], b'x' | b'X')
     }
 
-    /// The status of an item without keys.
+    /// Returns the status of an item without keys.
     pub(super) fn bare_status(&self, text: &str, lanes: &[Lane], lane_set: LaneSet) -> Status {
         let lane = match self.under {
             Some(Under::Lane(lane)) => LanePlace::Lane(lanes[lane].kind),

@@ -1,4 +1,4 @@
-//! Lines and items that their owner has marked as none of an agent's work: they are left alone, and told.
+//! Lines and items that their owner has marked as none of an agent's work: they are skipped and reported.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use super::{Document, Item};
 use crate::markup::{CLAIM, CLAIMED, LEFT_OUT, STRIKE, left_out};
 use crate::problem::Problem;
 
-/// One character in a box that a person, or Obsidian's Tasks, gives a meaning to.
+/// Returns true for a character in a box to which a person, or Obsidian's Tasks, gives a meaning.
 pub(super) fn is_mark(inner: &str) -> bool {
     matches!(inner, "-" | "/" | ">" | "<" | "!" | "?" | "*")
 }
 
-/// What the mark of a box, or around a title, says.
+/// Returns the meaning of a mark in a box or around a title.
 pub fn meaning_of_mark(mark: &str) -> &'static str {
     match mark {
         "[-]" => "cancelled",
@@ -24,12 +24,12 @@ pub fn meaning_of_mark(mark: &str) -> &'static str {
 }
 
 impl Document<'_> {
-    /// The mark by which its title is struck or commented out, where it has not ended: its owner does without it.
+    /// Returns the mark by which an open item's title is struck or commented out.
     pub fn left_out(&self, item: &Item<'_>) -> Option<&'static str> {
         left_out(self.title(item)).filter(|_| !item.status.is_ended())
     }
 
-    /// The same of the item at this index.
+    /// The same for the item at this index.
     pub(super) fn left_out_at(&self, at: usize) -> Option<&'static str> {
         let mut signs = LEFT_OUT.iter().map(|(open, _)| *open).chain([CLAIM]);
         let may_be = signs.any(|open| self.may_say(at, open));
@@ -40,7 +40,7 @@ impl Document<'_> {
         }
     }
 
-    /// What the item at this index counts as, where that is not its status.
+    /// Returns the name under which the item at this index is counted, if it is not its status.
     pub(super) fn counted_apart(&self, at: usize) -> Option<&'static str> {
         self.left_out_at(at)
             .map(|mark| match meaning_of_mark(mark) {
@@ -51,7 +51,7 @@ impl Document<'_> {
     }
 }
 
-/// One warning for each mark, at the first of its lines.
+/// Returns one warning for each mark, at its first line.
 pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> {
     let mut marks: Vec<(&str, Range<usize>, usize)> = Vec::new();
     let boxes = document

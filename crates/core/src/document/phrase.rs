@@ -1,27 +1,27 @@
-//! Words of people, without the marks around and between them.
+//! Words of people, without the punctuation around and between them.
 
 use std::borrow::Cow;
 
 use memchr::memmem;
 
-/// Its words in lower case, without all that is between them.
+/// Returns the words of a text in lower case, without everything between them.
 pub(super) fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
 }
 
-/// The letters and digits of a text, as links to headings have them.
+/// Returns the letters and digits of a text, as in links to headings.
 pub(super) fn slug(text: &str) -> String {
     words(text).join("-")
 }
 
-/// Without blanks and marks of Markdown around it.
+/// Returns the text without blanks and Markdown marks around it.
 pub(super) fn bare(words: &str) -> &str {
     words.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`' | '"'))
 }
 
-/// Links by their texts: `[A-1]` of `[A-1](https://x.y)`.
+/// Replaces links by their texts: `[A-1]` for `[A-1](https://x.y)`.
 pub(super) fn without_targets(text: &str) -> Cow<'_, str> {
     let (mut bare, mut rest) = (String::new(), text);
     while let Some(at) = memmem::find(rest.as_bytes(), b"](") {
@@ -38,7 +38,7 @@ pub(super) fn without_targets(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whoever writes this says that an item waits for nothing.
+/// Returns true if the line says that an item waits for nothing.
 pub(super) fn says_nothing(line: &str) -> bool {
     let words = slug(line);
     let behind = ["none", "nothing", "n-a"].map(|word| words.strip_prefix(word));

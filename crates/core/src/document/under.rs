@@ -1,4 +1,4 @@
-//! Where items stand: one in another, and under headings.
+//! The context of items: one within another, and under headings.
 
 use std::ops::Range;
 
@@ -13,14 +13,15 @@ use crate::problem::{Position, Problem};
 /// A heading that is no lane, and not within one.
 pub(super) struct Other {
     pub heading: Range<usize>,
-    /// How many stand right under it.
+    /// Number of items right under it.
     pub items: usize,
-    /// The lane that it is a slip of.
+    /// The lane that its name resembles by a typo.
     pub near: Option<LaneKind>,
 }
 
-/// Whether more headings name lanes than others have items right under them. A slip of a lane's name is neither. Review alone is what a
-/// list of things to look at is called.
+/// Returns true if more headings name lanes than others have items right under them. A typo of a lane's name counts
+/// as
+/// neither. Review as the only lane does not count, as it may be the name of a list of things to look at.
 pub(super) fn is_board(lanes: &[Lane], others: &[Other]) -> bool {
     let own = others
         .iter()
@@ -40,7 +41,7 @@ fn worked(lanes: &[Lane]) -> impl Iterator<Item = &Lane> {
     lanes.iter().filter(|lane| lane.kind != LaneKind::Archive)
 }
 
-/// What is told of items under other headings than lanes', in a document that has lanes.
+/// Returns problems of items under headings that are no lanes, in a document with lanes.
 pub(super) fn unknown_lanes(
     text: &str,
     front: &Front,
@@ -100,7 +101,7 @@ pub(super) fn unknown_lanes(
         .collect()
 }
 
-/// What is told of so many boxes under a heading that says that they are no items.
+/// Returns the problem of boxes under a heading by which they are no items.
 pub(super) fn no_items_under(
     text: &str,
     heading: &Range<usize>,
@@ -121,7 +122,7 @@ pub(super) fn no_items_under(
     Problem::warning("own-state", span, message, hint)
 }
 
-/// The item that has the text at `at`, and not in a part of it.
+/// Returns the innermost item around `at`.
 pub(super) fn innermost<'i, 't>(items: &'i [Item<'t>], at: usize) -> Option<&'i Item<'t>> {
     let last = items
         .partition_point(|item| item.span.start <= at)
@@ -132,7 +133,7 @@ pub(super) fn innermost<'i, 't>(items: &'i [Item<'t>], at: usize) -> Option<&'i 
     around.find(|item| at < item.span.end)
 }
 
-/// Headings that are no lanes, with the indices of the items right under each.
+/// Returns the headings that are no lanes, with the indices of the items right under each.
 pub(super) fn sections(
     headings: impl Iterator<Item = Range<usize>>,
     items: &[Item<'_>],

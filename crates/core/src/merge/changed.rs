@@ -1,4 +1,4 @@
-//! What is different between two versions of a document, item by item.
+//! Differences between two versions of a document, item by item.
 
 use super::one::{One, directly_in};
 use super::pair::pair;
@@ -6,13 +6,13 @@ use crate::document::parse;
 use crate::task::{Status, TaskId};
 use crate::text::{Edit, apply};
 
-/// An item that one version has otherwise than the other, or only one has.
+/// An item that differs between the versions, or is only in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// The ID in the newer version, else in the older one.
+    /// Its ID in the newer version, else in the older one.
     pub task: Option<TaskId>,
     pub title: String,
-    /// Where it begins in the older version, and in the newer one.
+    /// Its start in the older version, and in the newer one.
     pub at: [Option<usize>; 2],
     /// Its text and status in the older version.
     pub before: Option<(String, Status)>,
@@ -20,8 +20,9 @@ pub struct Changed {
     pub after: Option<(String, Status)>,
 }
 
-/// The items of the top level that differ, in the order of the newer version, the removed ones last. An item that only
-/// stands elsewhere in its lane is the same.
+/// Returns the top-level items that differ, in the order of the newer version, the removed ones last. An item that
+/// only
+/// moved within its lane does not differ.
 pub fn changes(old: &str, new: &str) -> Vec<Changed> {
     let ((old, _), (new, _)) = (parse(old), parse(new));
     let (before, after) = (directly_in(&old, None), directly_in(&new, None));
@@ -72,7 +73,7 @@ pub fn changes(old: &str, new: &str) -> Vec<Changed> {
     changes
 }
 
-/// The document without its items: the owner's words.
+/// Returns the document without its items: the owner's prose.
 pub fn prose(text: &str) -> String {
     let (document, _) = parse(text);
     let items = directly_in(&document, None);

@@ -1,4 +1,4 @@
-//! The first line and the keys of an item that both sides changed: box, ID, title and each key merged by itself.
+//! Merges the first line and the keys of an item that both sides changed: box, ID, title and each key by itself.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::markup::{self, STRIKE};
 use crate::metadata::{self, Field, Key, Meaning, Owner};
 use crate::yaml;
 
-/// A key of one version, as it stands there.
+/// A key of one version, as written.
 struct Held<'t> {
     name: &'t str,
     raw: &'t str,
@@ -18,7 +18,7 @@ struct Held<'t> {
     site: KeyPlace,
 }
 
-/// Where a key stands: on the title line, or in the `yaml task` block.
+/// The place of a key: on the title line, or in the `yaml task` block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyPlace {
     Line,
@@ -33,7 +33,7 @@ impl Held<'_> {
         }
     }
 
-    /// Its parts, if it is a list.
+    /// Returns its elements, if it is a list.
     fn list(&self) -> Option<Vec<Cow<'_, str>>> {
         match &self.meaning {
             Meaning::Known(_, Field::Texts(texts)) => Some(texts.clone()),
@@ -54,10 +54,10 @@ impl Held<'_> {
         }
     }
 
-    /// The value on one line, fit for the `site`.
+    /// Returns the value on one line, fit for the `site`.
     fn spelling(&self, site: KeyPlace) -> String {
         let is_one_line = !self.raw.contains(['\n', '\r']);
-        // Its lines stand further in or out than its beginning, so they can't be read by themselves.
+        // Its lines have another indent than its beginning, so they can't be read by themselves.
         if (!is_one_line || self.raw.starts_with("- "))
             && let Some(parts) = self.list()
         {
@@ -71,15 +71,16 @@ impl Held<'_> {
     }
 }
 
-/// What a key is to be.
+/// The merged value of a key.
 enum Spelling {
     As(Side),
     List(Vec<String>),
     Nothing,
 }
 
-/// The first line, and the lines of the `yaml task` block. `winner` is the side whose status the item gets, if they
-/// differ. It goes by `id`.
+/// Merges the first line, and the lines of the `yaml task` block. `winner` is the side whose status the item gets, if
+/// they
+/// differ; `id` is its merged ID.
 pub(super) fn line_and_block(
     base: Option<One<'_, '_>>,
     ours: One<'_, '_>,
@@ -133,7 +134,7 @@ pub(super) fn line_and_block(
     let keys = [base.map_or_else(Vec::new, held), held(ours), held(theirs)];
     let [old_block, my_block, their_block] =
         [base.and_then(block_of), block_of(ours), block_of(theirs)];
-    // Comments among the keys are somebody's words too.
+    // Comments among the keys must stay, too.
     let is_theirs = my_block.is_none() || (my_block == old_block && their_block.is_some());
     let mut block = if is_theirs { their_block } else { my_block };
     if my_block.is_none() && old_block.is_some() {
@@ -183,7 +184,7 @@ pub(super) fn line_and_block(
     (lines, block)
 }
 
-/// What stands under the first line.
+/// Returns the stretches under the first line.
 pub(super) fn bodies<'v, 't>(
     base: Option<One<'v, 't>>,
     ours: One<'v, 't>,
@@ -194,7 +195,7 @@ pub(super) fn bodies<'v, 't>(
         Region::under(ours),
         Region::under(theirs),
     ];
-    // Keys that one side has taken to the title line leave no block behind, or leave the other side's.
+    // If one side moved the keys to the title line, no block stays, or only the other side's.
     match [0, 1, 2].map(|side| parts[side].block.is_some()) {
         [_, true, false] => parts[0].is_block_hidden = true,
         [true, false, true] => parts
@@ -231,7 +232,7 @@ fn find<'k, 't>(keys: &'k [Held<'t>], name: &str) -> Option<&'k Held<'t>> {
     keys.iter().find(|key| key.name == name)
 }
 
-/// Ours in their order, then the others.
+/// Returns ours in their order, then the others.
 fn names<'t>([base, ours, theirs]: &[Vec<Held<'t>>; 3]) -> Vec<&'t str> {
     let mut names: Vec<&str> = Vec::new();
     for key in ours.iter().chain(theirs).chain(base) {
@@ -296,7 +297,9 @@ fn wanted(
     as_side(winner.unwrap_or(Side::Ours))
 }
 
-/// Makes line and block say what is wanted. The line, whose title ends there, is ours; `block_key` is what the block's side says.
+/// Sets the wanted value in line and block. The line, with its title up to there, is ours; `block_key` is the value
+/// of the
+/// block's side.
 fn set(
     (line, title): (&mut String, usize),
     block: &mut Option<String>,
@@ -351,7 +354,7 @@ fn set(
     }
 }
 
-/// A fenced block's opening line, the lines between, and the closing one, if it isn't left open at once.
+/// Returns a fenced block's opening line, the lines between, and the closing one, if there is one.
 fn content(fenced: &str) -> (&str, &str, &str) {
     let first = markup::line_end(fenced, 0, fenced.len());
     let last = markup::line_start(fenced, first, fenced.trim_end().len().max(first));

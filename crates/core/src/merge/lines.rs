@@ -1,9 +1,9 @@
-//! The plain merge, line by line, for documents whose items can't be told apart.
+//! Plain merge by lines, for documents whose items can't be told apart.
 
 use super::conflict::Conflict;
 use super::weave::{Stretch, weave};
 
-/// Merged as git does it, for documents too odd to tell their items apart: what contradicts stands between git's
+/// Merges as git does, with conflicts between git's
 /// markers.
 pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> (String, Vec<Conflict>) {
     let [old, mine, other] =

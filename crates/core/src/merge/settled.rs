@@ -1,5 +1,5 @@
-//! Items of a merged text that read otherwise than they are to, as under headings that only one side has: each is put right by
-//! itself.
+//! Repairs items of a merged text that read otherwise than expected, as under headings that only one side has, one by
+//! one.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ use crate::task::Status;
 /// An item as it must read in the result.
 pub(super) struct Expected {
     pub text: String,
-    /// Nothing: what its place says.
+    /// `None`: the status of its place.
     pub status: Option<Status>,
-    /// As the side has it whose item it is.
+    /// Its status on the side that it comes from.
     pub own: Status,
-    /// It had no problem there.
+    /// Whether it had no problem there.
     pub is_sound: bool,
 }
 
 impl Expected {
-    /// Takes the item that is it out of those that are `found` by this name. False if there is none.
+    /// Removes the matching item from those `found` by this name. Returns false if there is none.
     pub fn take(&self, found: &mut HashMap<String, Vec<&Item<'_>>>, name: &str) -> bool {
         let Some(same) = found.get_mut(name) else {
             return false;
@@ -35,13 +35,15 @@ impl Expected {
         self.status.is_none_or(|status| item.status == status) && !self.is_astray(item)
     }
 
-    /// It is under a heading that is no lane's, where nobody works it, and was not.
+    /// Returns true if it is now under a heading that is no lane's, where it is not worked, and was not before.
     fn is_astray(&self, item: &Item<'_>) -> bool {
         self.is_sound && item.quarantined
     }
 }
 
-/// `text`, or its `prose` where it has lost items, with all that is `expected` in it: what reads otherwise is put where its status is.
+/// Returns `text`, or its `prose` if items were lost, with all `expected` items. Those that read otherwise are moved
+/// to
+/// where their status is.
 pub(super) fn settled(text: String, prose: &str, expected: &[Expected]) -> Option<String> {
     let mut names = HashMap::new();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
@@ -68,7 +70,7 @@ pub(super) fn settled(text: String, prose: &str, expected: &[Expected]) -> Optio
         });
         holds(&parse(&text).0, &wanted, &names).then_some(text)
     };
-    // What is in no item any more may be in a fence: it would be there twice.
+    // A missing item may be in a fence, and would then be there twice.
     let is_movable = {
         let (document, _) = parse(&text);
         missing(&document, &wanted)
@@ -78,10 +80,10 @@ pub(super) fn settled(text: String, prose: &str, expected: &[Expected]) -> Optio
     placed(if is_movable { text } else { prose.to_owned() })
 }
 
-/// How often each name is expected.
+/// Number of expected items by name.
 type Counts<'w> = HashMap<&'w str, usize>;
 
-/// An expected item, read.
+/// An expected item, parsed.
 struct Wanted<'e> {
     expected: &'e Expected,
     name: String,
@@ -101,7 +103,7 @@ impl<'e> Wanted<'e> {
         }
     }
 
-    /// What has its words in the document, and stands where it counts as something else.
+    /// Returns the item with its text that stands where it reads otherwise.
     fn misread<'d, 't>(&self, document: &'d Document<'t>) -> Option<&'d Item<'t>> {
         let mut named = directly_in(document, None)
             .into_iter()
@@ -112,7 +114,8 @@ impl<'e> Wanted<'e> {
     }
 }
 
-/// Name, title and lines. Bullet, indentation and `status:` are as the place wants them, and so is a block of nothing else.
+/// Returns name, title and lines. Bullet, indent and `status:` depend on the place, and so does a block with nothing
+/// else.
 fn words(one: One<'_, '_>) -> String {
     let lines = one.block().lines().skip(1).map(str::trim);
     let lines: Vec<&str> = lines
@@ -122,7 +125,7 @@ fn words(one: One<'_, '_>) -> String {
     lines.replacen("\n```yaml task\n```\n", "\n", 1)
 }
 
-/// Those that do not read in the document as they must.
+/// Returns those that do not read in the document as they must.
 fn missing<'w, 'e>(document: &Document<'_>, wanted: &'w [Wanted<'e>]) -> Vec<&'w Wanted<'e>> {
     let mut found: HashMap<String, Vec<&Item<'_>>> = HashMap::new();
     for one in directly_in(document, None) {
@@ -134,7 +137,7 @@ fn missing<'w, 'e>(document: &Document<'_>, wanted: &'w [Wanted<'e>]) -> Vec<&'w
         .collect()
 }
 
-/// All are there, and none more than once.
+/// Returns true if all are there, and none more than once.
 fn holds(document: &Document<'_>, wanted: &[Wanted<'_>], names: &Counts<'_>) -> bool {
     let mut left = names.clone();
     let is_once = |one: One<'_, '_>| {

@@ -1,6 +1,6 @@
-//! Three sequences made into one: what one side changed is taken, what both changed is shown to the caller.
+//! Three-way merge of sequences: changes of one side are taken, and changes of both are returned to the caller.
 //!
-//! The classic three-way merge (Khanna, Kunal, Pierce: "A Formal Investigation of Diff3") over any comparable things.
+//! The classic algorithm (Khanna, Kunal, Pierce: "A Formal Investigation of Diff3") over any comparable things.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -25,7 +25,7 @@ pub(super) enum Stretch {
     },
 }
 
-/// Weaves three sequences. Nothing of a side is in no stretch but what the other one removed or changed.
+/// Merges three sequences. The stretches cover all of both sides, except what the other side removed or changed.
 pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<Stretch> {
     // Numbers compare faster than lines.
     let mut numbers = HashMap::new();
@@ -73,7 +73,7 @@ pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<S
     }
 }
 
-/// For each thing of `base` its place in `side`, if it is still there.
+/// Returns the index in `side` of each thing of `base` that is still there.
 pub(super) fn matches<T: Eq + Hash>(base: &[T], side: &[T]) -> Vec<Option<usize>> {
     // Numbers compare faster.
     let mut numbers = HashMap::new();
@@ -81,7 +81,7 @@ pub(super) fn matches<T: Eq + Hash>(base: &[T], side: &[T]) -> Vec<Option<usize>
     matched(&base, &side)
 }
 
-/// The same number for the same thing: the diff's algorithms are in a program once and not once a type.
+/// Maps equal things to equal numbers, so that the diff algorithm is compiled once, not once for each type.
 pub(super) fn numbered<T: Eq + Hash>(
     numbers: &mut HashMap<T, usize>,
     things: impl Iterator<Item = T>,
@@ -107,7 +107,7 @@ fn matched(base: &[usize], side: &[usize]) -> Vec<Option<usize>> {
             }
         }
     }
-    // Of several that are the same, such as empty lines, the last before what follows is meant, on both sides alike.
+    // Of several equal things, such as empty lines, match the last before the next match, on both sides alike.
     let mut next = side.len();
     for (at, place) in found.iter_mut().enumerate().rev() {
         if place.is_some() && next > 0 && side[next - 1] == base[at] {

@@ -1,4 +1,4 @@
-//! The fenced `yaml task` block: its own keys line by line, and the YAML parser for what the scan does not know.
+//! The fenced `yaml task` block: keys are read line by line, and by the YAML parser where the scan is not enough.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,11 +18,11 @@ pub struct TaskBlock {
     pub fences: Range<usize>,
     /// The lines between the fences.
     pub content: Range<usize>,
-    /// Columns before the opening fence; as many are no part of the YAML.
+    /// Columns before the opening fence, which are no part of the YAML.
     pub column: usize,
 }
 
-/// What the YAML parser said, and where.
+/// An error of the YAML parser, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenYaml {
     pub at: usize,
@@ -59,7 +59,7 @@ pub fn read_block<'t>(
             meaning,
         });
     }
-    // Keys that are written in another way, such as in quotes.
+    // Keys in another spelling, such as in quotes.
     let keys = whole
         .as_mapping()
         .into_iter()
@@ -118,7 +118,7 @@ fn parse_block(text: &str, block: &TaskBlock) -> Result<Value, BrokenYaml> {
     }
 }
 
-/// The parser's words without its own place, which counts lines of the block, at the place in the document.
+/// Returns the parser's error at its place in the document, without the line within the block in its text.
 pub fn broken_yaml(text: &str, content: Range<usize>, error: &YamlError) -> BrokenYaml {
     let message = error.to_string();
     let message = message
@@ -144,15 +144,15 @@ pub fn broken_yaml(text: &str, content: Range<usize>, error: &YamlError) -> Brok
 /// The block's own keys, line by line.
 pub(super) struct Lines {
     pub(super) pairs: Vec<LinePair>,
-    /// All of it is of the plain kind that needs no YAML parser.
+    /// Whether all of it is plain, so that no YAML parser is needed.
     pub(super) is_ordinary: bool,
 }
 
 pub(super) struct LinePair {
-    /// Empty if only the YAML parser knows what the line is.
+    /// Empty if only the YAML parser can read the line.
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
-    /// The key's lines, with the last one's line end.
+    /// The key's lines, line end included.
     pub(super) lines: Range<usize>,
     pub(super) style: Style,
 }
@@ -173,7 +173,7 @@ impl Lines {
         let mut is_ordinary = true;
         let mut margin: Option<&str> = None;
         let mut at = content.start;
-        // Where the last value ends that may go on at the margin.
+        // End of the last value that may continue at the margin.
         let mut open_until = content.start;
         for line in text[content.clone()].split_inclusive('\n') {
             let start = at;
@@ -259,7 +259,7 @@ fn block_key(line: &str) -> Option<&str> {
     (is_name && (after.is_empty() || after.starts_with([' ', '\t']))).then_some(name)
 }
 
-/// Where the list, map or quoted text ends that begins at `start`; other values end there.
+/// Returns the end of the list, map or quoted text that begins at `start`; other values end there.
 fn end_of_flow(bytes: &[u8], start: usize) -> usize {
     let mut depth = 0usize;
     let mut at = start;
@@ -320,7 +320,7 @@ pub(super) enum Inside {
     Block,
 }
 
-/// A scalar that means the same to every YAML reader as to the scan here.
+/// Returns true if the scan and every YAML parser read the scalar the same.
 pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
     let bytes = text.as_bytes();
     let Some(first) = bytes.first() else {
@@ -333,7 +333,7 @@ pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
             && !text.contains(is_unprintable);
     }
     let is_start = match first {
-        // In a flow, YAML's readers differ over what may begin with these.
+        // In a flow, YAML parsers differ over values with these beginnings.
         b'?' | b':' if inside == Inside::Flow => false,
         b'-' | b'?' | b':' => bytes
             .get(1)
@@ -351,7 +351,7 @@ pub(super) fn is_ordinary_scalar(text: &str, inside: Inside) -> bool {
             && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?")))
 }
 
-/// Characters that YAML refuses, or takes for something else than the scan here does.
+/// Returns true for characters that YAML rejects, or reads differently than the scan.
 pub(super) fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(

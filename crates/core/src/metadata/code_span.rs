@@ -1,4 +1,5 @@
-//! A title line's parenthesis as a code span: so Tavern writes it where Markdown would read markup in it, such as two globs or `<T>`.
+//! A title line's parenthesis as a code span. Tavern writes it so where Markdown would read markup in it, such as two
+//! globs or `<T>`.
 //!
 //! Knows Markdown's inline marks, not keys.
 
@@ -7,7 +8,7 @@ use pulldown_cmark::{Event, Options, Parser};
 use super::pairs::inside;
 use super::parenthesis_behind;
 
-/// `line`, its parenthesis behind a title up to `title` without backticks around it.
+/// Returns `line` without backticks around its parenthesis, which is behind a title up to `title`.
 pub fn bare(line: &str, title: usize) -> String {
     let Some(span) = parenthesis_behind(line, title) else {
         return line.to_owned();
@@ -16,7 +17,7 @@ pub fn bare(line: &str, title: usize) -> String {
     format!("{}({})", &line[..span.start], &line[inner])
 }
 
-/// `line`, its bare parenthesis behind a title up to `title` so that it is shown as it is spelt.
+/// Returns `line` with its bare parenthesis, behind a title up to `title`, made to render as spelt.
 pub fn legible(line: &str, title: usize) -> String {
     let Some(span) = parenthesis_behind(line, title) else {
         return line.to_owned();
@@ -39,9 +40,9 @@ fn ends_with_code(line: &str, code: &str) -> bool {
     shown.filter(|event| !matches!(event, Event::End(_))).last() == Some(Event::Code(code.into()))
 }
 
-/// Whether Markdown has no markup but code in `parenthesis`, behind `before` on its line.
+/// Returns true if Markdown has no markup but code in `parenthesis`, behind `before` on its line.
 fn is_shown_as_spelt(before: &str, parenthesis: &str) -> bool {
-    // Twice: what opens markup may find its end in what stands below.
+    // Twice, as opened markup may be closed by text below.
     let twice = format!("{parenthesis} {parenthesis}");
     let line = format!("x {before}{twice}");
     let text = |event| match event {

@@ -6,7 +6,7 @@ use super::KeyEntry;
 use super::pairs::Pairs;
 use super::value::{meaning, plain_of};
 
-/// Calls `found` for each key of the parenthesis at `span` (with all that is around its keys), in order.
+/// Calls `found` for each key of the parenthesis at `span` (with its parentheses and backticks), in order.
 pub fn read_parenthesis<'t>(
     text: &'t str,
     span: Range<usize>,

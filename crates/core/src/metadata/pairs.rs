@@ -1,4 +1,4 @@
-//! `key: value` pairs between commas, found by a scan of the bytes. A `;` or `|` that a known key follows is a comma, too.
+//! Scans bytes for `key: value` pairs between commas. A `;` or `|` before a known key is a comma, too.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(super) struct Pairs<'t> {
     at: usize,
     is_first: bool,
     is_done: bool,
-    /// The text doesn't begin with a key, so none of it is pairs.
+    /// Whether the text doesn't begin with a key, so that it has no pairs.
     pub(super) is_broken: bool,
 }
 
@@ -31,12 +31,12 @@ impl<'t> Pairs<'t> {
         }
     }
 
-    /// Those of the parenthesis at `span`.
+    /// Returns the pairs of the parenthesis at `span`.
     pub(super) fn of_parenthesis(text: &'t str, span: Range<usize>) -> Pairs<'t> {
         Pairs::new(text, inside(text, span))
     }
 
-    /// Of the next one.
+    /// Returns the name of the next one.
     pub(super) fn name(&self) -> Option<Range<usize>> {
         key_at(self.bytes, skip_blanks(self.bytes, self.at))
     }
@@ -71,8 +71,9 @@ impl Iterator for Pairs<'_> {
     }
 }
 
-/// Where the value that begins at `start` ends: at a comma that a key or nothing follows, at a `;` or `|` that a known key follows, else at
-/// the end.
+/// Returns the end of the value that begins at `start`: at a comma before a key or the end, at a `;` or `|` before a
+/// known
+/// key, else at the end.
 pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0usize;
@@ -104,7 +105,7 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Whether a quote behind these bytes opens a value.
+/// Returns true if a quote behind these bytes opens a value.
 pub(super) fn begins_value(before: &[u8]) -> bool {
     match before
         .iter()
@@ -119,8 +120,11 @@ pub(super) fn begins_value(before: &[u8]) -> bool {
     }
 }
 
-/// The `[a-z_]+` before a colon that a blank or the end follows; a known key needs no blank, may have one before its colon, and a full-width
-/// colon. A known one that is mistyped with capitals or hyphens is a key, too. So is what is `after` in other words, and what is in quotes, which nobody knows with its quotes.
+/// Returns the range of the key at `start`: `[a-z_]+` before a colon with a blank or the end behind it. A known key
+/// needs no blank,
+/// and may have one before its colon, or a full-width colon. Also keys are: known ones with capitals or hyphens by
+/// mistake,
+/// other words for `after`, and names in quotes, which are unknown with their quotes.
 pub(super) fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
     let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b' ');
     let end = match bytes.get(start)? {
@@ -147,7 +151,7 @@ pub(super) fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
     is_key.then_some(start..end)
 }
 
-/// Where the colon ends that stands at `at`, or behind blanks there: `:`, or the full-width one.
+/// Returns the end of the colon at `at` or behind blanks there: `:`, or the full-width one.
 pub(super) fn behind_colon(bytes: &[u8], at: usize) -> Option<usize> {
     let at = skip_blanks(bytes, at);
     [":", "："]
@@ -163,7 +167,7 @@ pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The quote that closes the one at `open`, if any does.
+/// Returns the quote that closes the one at `open`, if any.
 pub(super) fn closing_quote(bytes: &[u8], open: usize) -> Option<usize> {
     let quote = bytes[open];
     let mut at = open + 1;
@@ -184,7 +188,7 @@ pub(super) fn closing_quote(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// What stands between the parentheses at `span`, which may be a code span.
+/// Returns the range between the parentheses at `span`, which may be a code span.
 pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
     let parenthesis = text[span.clone()].trim_matches('`');
     let ticks = (span.len() - parenthesis.len()) / 2;

@@ -1,4 +1,4 @@
-//! Writing: values as flow text, and one key of a line or a block set or removed.
+//! Writes values as flow text, and sets or removes one key of a line or a block.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::pairs::{Pair, Pairs};
 use super::{Key, Owner, find_parenthesis};
 use crate::yaml;
 
-/// The value as YAML flow text on one line, safe in the parenthesis of a title line and in a task block alike.
+/// Returns the value as YAML flow text on one line, safe in a title line's parenthesis and in a task block.
 pub fn flow(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -35,7 +35,7 @@ fn flow_text(text: &str) -> String {
         && !text.starts_with(['"', '\''])
         && !text.contains(['(', ')', '#'])
         && text.trim() == text
-        // A text that YAML would take for a number, a flag or nothing needs quotes.
+        // A text that YAML would read as a number, a flag or null needs quotes.
         && matches!(yaml::read::<Value>(text), Ok(Value::String(read)) if read == text);
     if is_plain {
         return text.to_owned();
@@ -57,8 +57,10 @@ fn flow_text(text: &str) -> String {
     quoted
 }
 
-/// `line` (a title line from after its ID on, [`super::bare`], without its line end and trailing blanks) with `name` set to the flow
-/// text `value`, or removed. All other keys stay as they stand. The title, up to `title`, stays title, whatever it ends with.
+/// Returns `line` with `name` set to the flow text `value`, or removed. `line` is a title line from behind its ID,
+/// [`super::bare`], without line end and trailing blanks. Other keys are kept as written. The text up to `title`
+/// stays title,
+/// whatever it ends with.
 pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) -> String {
     let Some(span) = parenthesis_behind(line, title) else {
         return match value {
@@ -83,7 +85,7 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
                 if line_has(&behind, title, name) {
                     return behind;
                 }
-                // The last value leaves a bracket or a quote open, and would go on over what is behind it.
+                // The last value has an open bracket or quote, and would swallow text behind it.
                 let first = span.start + 1;
                 format!(
                     "{}{name}: {value}, {}",
@@ -116,7 +118,7 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
         (None, None) => title_line(&line[..span.start]).len()..span.end,
     };
     let without = format!("{}{}", &line[..cut.start], &line[cut.end..]);
-    // What is left must read as before: neither unknown keys as title nor the title's own end as metadata.
+    // The rest must read as before: unknown keys must not become title, nor the title's end metadata.
     let left = pairs.len() - 1;
     let reads_same = match find_parenthesis(&without, Owner::State) {
         Ok(Some(span)) => Pairs::of_parenthesis(&without, span).count() == left,
@@ -137,7 +139,9 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
     }
 }
 
-/// What is before a parenthesis, without the blanks between: on a line of its own it leaves the title's as it was.
+/// Returns the text before a parenthesis without trailing blanks. If the parenthesis is on its own line, the title's
+/// line stays
+/// as it was.
 pub fn title_line(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t']);
     ["\r\n", "\n", "\r"]
@@ -146,7 +150,8 @@ pub fn title_line(before: &str) -> &str {
         .unwrap_or(before)
 }
 
-/// The line, its title up to `title` kept from being read as keys: what a person put into it is title under an ID, too.
+/// Returns the line with its title, up to `title`, kept from being read as keys: a person's title stays title under
+/// an ID.
 pub fn closed(line: &str, title: usize) -> String {
     match find_parenthesis(line, Owner::State) {
         Ok(None) => line.to_owned(),
@@ -154,13 +159,13 @@ pub fn closed(line: &str, title: usize) -> String {
     }
 }
 
-/// The metadata of `line`, behind a title up to `title`.
+/// Returns the metadata of `line`, behind a title up to `title`.
 pub fn parenthesis_behind(line: &str, title: usize) -> Option<Range<usize>> {
     let span = find_parenthesis(&line[title..], Owner::State).ok()??;
     Some(title + span.start..title + span.end)
 }
 
-/// Whether the parenthesis at the end of `line`, behind a title up to `title`, has the key.
+/// Returns true if the parenthesis at the end of `line`, behind a title up to `title`, has the key.
 pub fn line_has(line: &str, title: usize, name: &str) -> bool {
     let Some(span) = parenthesis_behind(line, title) else {
         return false;
@@ -168,7 +173,7 @@ pub fn line_has(line: &str, title: usize, name: &str) -> bool {
     Pairs::of_parenthesis(line, span).any(|pair| &line[pair.name] == name)
 }
 
-/// Whether the lines `content` of a task block have the key.
+/// Returns true if the lines `content` of a task block have the key.
 pub fn block_has(content: &str, name: &str) -> bool {
     Lines::of(content, 0..content.len())
         .pairs
@@ -176,7 +181,8 @@ pub fn block_has(content: &str, name: &str) -> bool {
         .any(|pair| &content[pair.name.clone()] == name)
 }
 
-/// The lines `content` of a task block with `name` set to the flow text `value`, or removed; `None` if there is no such
+/// Returns the lines `content` of a task block with `name` set to the flow text `value`, or removed; `None` without
+/// the
 /// key. Comments and all other lines stay.
 pub fn set_in_block(content: &str, name: &str, value: Option<&str>) -> Option<String> {
     let lines = Lines::of(content, 0..content.len());
@@ -191,7 +197,7 @@ pub fn set_in_block(content: &str, name: &str, value: Option<&str>) -> Option<St
             match pair.style {
                 Style::Line if !pair.value.is_empty() => (pair.value.clone(), value.to_owned()),
                 Style::Line => (behind_colon..behind_colon, format!(" {value}")),
-                // The old value's lines go with it.
+                // The old value's lines are replaced, too.
                 _ => {
                     let lines = content[pair.lines.clone()].trim_end().len();
                     (behind_colon..pair.lines.start + lines, format!(" {value}"))

@@ -1,4 +1,4 @@
-//! Values: scalars and lists as they are spelt, and what a key takes them for.
+//! Values: scalars and lists as spelt, and their meaning for a key.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::status::{Consent, Status, Timestamp};
 use crate::watch_rules::{Thresholds, WatchSetting};
 use crate::yaml;
 
-/// A value before its type is known; scalars without their quotes.
+/// A value before its type is known; scalars have no quotes.
 pub(super) enum Plain<'t> {
     Null,
     One(Cow<'t, str>),
@@ -22,7 +22,7 @@ pub(super) enum Plain<'t> {
     Map(Vec<(Cow<'t, str>, Cow<'t, str>)>),
 }
 
-/// Of a value on one line.
+/// Parses a value on one line.
 pub(super) fn plain_of(raw: &str) -> Option<Plain<'_>> {
     match raw.as_bytes() {
         [] | b"~" | b"null" | b"Null" | b"NULL" => Some(Plain::Null),
@@ -50,7 +50,7 @@ fn map_of(inner: &str) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
     map.filter(|_| !pairs.is_broken || inner.trim().is_empty())
 }
 
-/// Of lines that each begin with `- `.
+/// Parses lines that each begin with `- `.
 pub(super) fn list_of(raw: &str) -> Option<Plain<'_>> {
     let elements = raw
         .lines()
@@ -82,7 +82,7 @@ pub(super) fn plain_of_yaml<'t>(value: &Value) -> Option<Plain<'t>> {
     }
 }
 
-/// A scalar without its quotes and escapes; `None` if it isn't one.
+/// Returns a scalar without its quotes and escapes; `None` if it isn't one.
 fn scalar_of(raw: &str) -> Option<Cow<'_, str>> {
     let bytes = raw.as_bytes();
     match bytes.first()? {
@@ -104,7 +104,7 @@ fn scalar_of(raw: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What stands between the commas of a flow list, trimmed; a trailing comma adds nothing.
+/// The elements of a flow list, trimmed; a trailing comma adds none.
 pub(super) struct Elements<'t>(pub(super) &'t str);
 
 impl<'t> Iterator for Elements<'t> {
@@ -135,12 +135,12 @@ impl<'t> Iterator for Elements<'t> {
     }
 }
 
-/// A value that the YAML parser has read, as the shape wants it.
+/// Converts a value of the YAML parser to the shape.
 pub fn read_field(shape: Shape, value: &Value) -> Option<Field<'static>> {
     typed(shape, plain_of_yaml(value)?)
 }
 
-/// Whether the key can have this value, as it stands in a line.
+/// Returns true if the key can have this value of a line.
 pub fn takes(key: Key, value: &str) -> bool {
     matches!(
         meaning(key.as_str(), || plain_of(value)),
@@ -148,7 +148,7 @@ pub fn takes(key: Key, value: &str) -> bool {
     )
 }
 
-/// The value as the key of that name wants it.
+/// Returns the meaning of the value for the key of that name.
 pub(super) fn meaning<'t>(name: &str, value: impl FnOnce() -> Option<Plain<'t>>) -> Meaning<'t> {
     let Some(key) = Key::of_text(name) else {
         return Meaning::Unknown;
@@ -176,7 +176,7 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
             };
             Some(Field::Texts(words))
         }
-        // No program can be started with a NUL in its words.
+        // Arguments of a program can't have a NUL.
         (Shape::Commands, One(text)) if text.contains('\0') => None,
         (Shape::Commands, Many(texts)) if texts.iter().any(|text| text.contains('\0')) => None,
         (Shape::Commands, One(text)) => Some(Field::Texts(vec![text])),
@@ -228,7 +228,7 @@ fn typed(shape: Shape, value: Plain<'_>) -> Option<Field<'_>> {
     }
 }
 
-/// What an item waits for.
+/// Parses dependencies.
 fn needed<'t>(all: impl Iterator<Item = Cow<'t, str>>) -> Option<Field<'t>> {
     let (mut ids, mut names) = (Vec::new(), Vec::new());
     for name in all {
@@ -241,7 +241,7 @@ fn needed<'t>(all: impl Iterator<Item = Cow<'t, str>>) -> Option<Field<'t>> {
     Some(Field::Ids(ids, names))
 }
 
-/// 0 to 9, or a word for 0 to 3.
+/// Parses 0 to 9, or a word for 0 to 3.
 pub fn priority(text: &str) -> Option<u32> {
     match text.as_bytes() {
         [digit @ b'0'..=b'9'] => Some(u32::from(digit - b'0')),
@@ -261,7 +261,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether `text` could be a word of its own in a list or a name.
+/// Returns true if `text` could be a word of its own in a list or a name.
 pub fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -279,7 +279,7 @@ fn time(text: &str) -> Option<Timestamp> {
         .or_else(|| local_time(text))
 }
 
-/// A time without a zone, or a day, as people type it: on the clock of where they are.
+/// Parses a time without a zone, or a day, in the local zone.
 fn local_time(text: &str) -> Option<Timestamp> {
     let text = text.replacen(['T', 't'], " ", 1);
     let of_format = |format| NaiveDateTime::parse_from_str(&text, format).ok();
@@ -288,7 +288,7 @@ fn local_time(text: &str) -> Option<Timestamp> {
         .into_iter()
         .find_map(of_format)
         .or_else(day)?;
-    // Where the clock left it out, in spring, it is as long after midnight all the same.
+    // A time skipped in spring is an hour later on the clock.
     let later = typed.checked_add_signed(TimeDelta::hours(1));
     [Some(typed), later]
         .into_iter()
@@ -296,7 +296,7 @@ fn local_time(text: &str) -> Option<Timestamp> {
         .find_map(|time| Some(Local.from_local_datetime(&time).earliest()?.to_utc()))
 }
 
-/// `2026-11-22T10:00:00Z` exactly, as Tavern writes it: the general parser costs ten times as much.
+/// Parses exactly `2026-11-22T10:00:00Z`, as Tavern writes it: the general parser is ten times as slow.
 fn plain_time(bytes: &[u8]) -> Option<Timestamp> {
     let pattern = b"dddd-dd-ddTdd:dd:ddZ";
     if bytes.len() != pattern.len() {

@@ -1,4 +1,4 @@
-//! Fences that take more of a document than their writer meant, or less: scripts that are torn from their items, and hidden boxes.
+//! Fences that hold more or less of a document than intended: torn scripts, and hidden boxes.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,12 @@ use crate::document::{Document, Item};
 use crate::markup::{self, Fence};
 use crate::problem::{Position, Problem, Severity};
 
-/// The line begins with an open box.
+/// Returns true if the line begins with an open box.
 fn has_open_box(line: &&str) -> bool {
     markup::bullet_end(line, 0).is_some_and(|end| line[end..].trim_start().starts_with("[ ]"))
 }
 
-/// The first line in the fence that was written to open another one.
+/// Returns the first line in the fence that was meant to open another one.
 fn opening_within<'t>(text: &'t str, fence: &Fence) -> Option<&'t str> {
     let marks = |line: &str| line.len() - line.trim_start_matches(&line[..1]).len();
     let opening = &text[fence.opening.clone()];
@@ -26,10 +26,11 @@ fn opening_within<'t>(text: &'t str, fence: &Fence) -> Option<&'t str> {
         .find(opens)
 }
 
-/// The line that closes the fence was written to close another one, which opens in it or is words of the last box in it.
+/// Returns true if the closing line was meant for another fence, which opens inside, or belongs to the last box
+/// inside.
 fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     let lines = || text[fence.content.clone()].lines();
-    // Hardly a script has a box, and each is looked at.
+    // Scripts rarely have boxes, and this check runs for each.
     let may_have_box = text[fence.content.clone()].contains("[ ]");
     let last = may_have_box.then(|| lines().rfind(has_open_box)).flatten();
     let Some(last) = last else { return false };
@@ -38,7 +39,7 @@ fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     opening_within(text, fence).is_some() || closing > fence.column && closing > column(last) + 1
 }
 
-/// That the `fence` hides so many boxes makes it an error, of whatever item it is.
+/// Makes it an error if the `fence` hides boxes, of whatever item.
 fn tell_of_hidden(problem: &mut Problem, fence: &str, count: usize) {
     if count > 0 {
         let boxes = if count == 1 { "box" } else { "boxes" };
@@ -48,9 +49,9 @@ fn tell_of_hidden(problem: &mut Problem, fence: &str, count: usize) {
 }
 
 impl Reader<'_, '_> {
-    /// Tells of a fence that is not closed where it was opened, and of the boxes that it hides.
+    /// Reports a fence that is not closed where it was opened, and the boxes that it hides.
     ///
-    /// A fence of an item ends with it, closed or not. Its closing line, where that stands further out, opens another one.
+    /// A fence of an item ends with the item, closed or not. A closing line further out opens another one.
     pub(super) fn tell_of_unclosed(&mut self, fence: &Fence, info: &str) {
         let torn = self.torn.take().filter(|_| info.trim().is_empty());
         if fence.is_closed && torn.is_none() && !takes_end_of_another(self.text, fence) {
@@ -74,7 +75,7 @@ impl Reader<'_, '_> {
             name.clone(),
             "close it with a line of its own, indented as it is; one around another fence has more marks",
         );
-        // Behind a script it may be the script's true end.
+        // Behind a script it may be the script's intended end.
         let is_behind_script = item.is_some_and(|item| self.items[item].shell.is_some());
         if is_script && item.is_some() || is_behind_script && !fence.is_closed {
             problem.severity = Severity::Error;
@@ -87,11 +88,12 @@ impl Reader<'_, '_> {
         self.problems.push(problem);
     }
 
-    /// Tells of the script of the item with this index where it is empty, or its end is another's: of a fence or a here-document in it.
+    /// Reports the item's script if it is empty, or ends with a line meant for another fence or a here-document in
+    /// it.
     pub(super) fn tell_of_half(&mut self, fence: &Fence, info: &str, item: usize) {
         let script = &self.text[fence.content.clone()];
         let below = &self.text[fence.lines.end..self.items[item].span.end.max(fence.lines.end)];
-        // To count the lines above takes long, so it is done for a fault alone.
+        // Counting the lines above is slow, so it is done only for a problem.
         let name = || named(self.text, fence.opening.start, info);
         let (code, message, hint) = if script.trim().is_empty() {
             let hint = "write what is to be run between its lines, or remove them";
@@ -115,8 +117,9 @@ impl Reader<'_, '_> {
 }
 
 impl Document<'_> {
-    /// A script right below an item that is no part of it, since it is indented by less than its words. At the margin, below a blank
-    /// line, it stands for itself.
+    /// Returns the problem of a script right below an item that is no part of it by its indent. At the margin below a
+    /// blank
+    /// line it stands for itself.
     pub(crate) fn script_beside(&self, item: &Item<'_>) -> Option<Problem> {
         let start = self.text.len() - self.text[item.span.end..].trim_start().len();
         let end = markup::line_end(self.text, start, self.text.len());
@@ -147,7 +150,7 @@ impl Document<'_> {
     }
 }
 
-/// The word of a here-document that begins in the script and ends in the lines below it.
+/// Returns the word of a here-document that begins in the script and ends in the lines below it.
 fn torn_document<'t>(script: &'t str, below: &'t str) -> Option<&'t str> {
     let word = |behind: &'t str| {
         let word = behind.trim_start_matches(['-', ' ', '\'', '"', '\\']);
@@ -161,7 +164,7 @@ fn torn_document<'t>(script: &'t str, below: &'t str) -> Option<&'t str> {
     words.find(|word| !word.is_empty() && below.contains(word) && !script.contains(word))
 }
 
-/// What the fence that opens at `start` is called, and where it is.
+/// Returns the name and the line of the fence that opens at `start`.
 fn named(text: &str, start: usize, info: &str) -> String {
     let line = Position::of(text, start).line;
     match info.split_ascii_whitespace().next() {

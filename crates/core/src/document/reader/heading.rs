@@ -1,4 +1,4 @@
-//! Headings, and what stands right under them: which lane, if any, the items beneath are in.
+//! Reads headings and the text right under them, which decide the lane of items beneath.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl Reader<'_, '_> {
         }
         self.end_lead();
         self.lists = 0;
-        // On a board of Obsidian's Kanban each heading is a column, whatever its level.
+        // On a board of Obsidian's Kanban each heading is a column, at any level.
         while self
             .headings
             .last()
@@ -72,7 +72,7 @@ impl Reader<'_, '_> {
         if !self.is_top_level() {
             return;
         }
-        // `%%` opens the settings that Obsidian keeps at a board's end.
+        // `%%` opens the settings at the end of an Obsidian board.
         if self.text[span.clone()].starts_with("%%") {
             return self.end_lead();
         }
@@ -92,7 +92,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A mark at `at`, right under a heading, says that what is under it is done.
+    /// Handles a mark at `at`, right under a heading, that its items are done.
     fn complete(&mut self, at: usize) {
         let Some((_, under)) = self.headings.last().copied() else {
             return;
@@ -137,7 +137,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Something else than a paragraph begins: what follows is no introduction of the lane.
+    /// Ends the introduction of the lane: something other than a paragraph begins.
     pub(super) fn end_lead(&mut self) {
         if self.is_top_level()
             && let Some((_, Under::Lane(lane))) = self.headings.last()

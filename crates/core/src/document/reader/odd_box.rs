@@ -1,4 +1,4 @@
-//! Lines that were likely meant as items and are none.
+//! Lines that were likely meant as items but are none.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::markup;
 use crate::problem::Problem;
 
 impl Reader<'_, '_> {
-    /// A list item that was likely meant to be a task but isn't one.
+    /// Warns of a list item that was likely meant as a task but isn't one.
     pub(super) fn warn_of_odd_box(&mut self, start: usize) {
         let is_part =
             self.quotes > 0 || self.frames.last().is_some_and(|frame| frame.item.is_some());
@@ -42,7 +42,7 @@ impl Reader<'_, '_> {
         ));
     }
 
-    /// A document with lists, or boxes in quotes, and without a box that is one was likely meant to have items.
+    /// Warns of a document with lists, or boxes in quotes, but no items: it was likely meant to have some.
     pub(super) fn warn_of_plain_list(&mut self) {
         let is_told = |problem: &Problem| matches!(problem.code, "odd-box" | "empty-box");
         if !self.items.is_empty() || !self.own.is_empty() || self.problems.iter().any(is_told) {
@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
             .push(Problem::warning("plain-list", line, message, hint));
     }
 
-    /// Of lines in a paragraph, indented by less than `column`, that were likely meant as items.
+    /// Warns of lines in a paragraph, with less indent than `column`, that were likely meant as items.
     pub(super) fn warn_of_missing_bullets(&mut self, paragraph: Range<usize>, column: usize) {
         let mut at = paragraph.start;
         let before =
