@@ -42,16 +42,15 @@ pub struct Activity {
     pub windows: Vec<WindowUse>,
     /// Rules that it has broken.
     pub breaches: Vec<Breach>,
-    /// Times that it made progress: a call that may have changed something succeeded, and was not a repetition. For
-    /// roles
-    /// that change nothing each such call counts.
+    /// Times that it made progress: a call that may have changed something succeeded, and was not a
+    /// repetition. For roles that change nothing each such call counts.
     pub progress: u32,
     /// Failed calls.
     pub failed: u32,
     /// Successful new calls since the last failure.
     pub streak: u32,
-    /// Pairs of a streak's length and the steps when it last occurred, the longest first; of equal lengths only the
-    /// later.
+    /// Pairs of a streak's length and the steps when it last occurred, the longest first; of equal lengths
+    /// only the later.
     pub streaks: Vec<(u32, u32)>,
     /// Time of the last progress, and the tokens written by then.
     pub progress_at: Timestamp,
@@ -142,8 +141,8 @@ impl Activity {
         }
     }
 
-    /// Returns true if, after `steps`, there was a streak of this many new successful calls, at whatever time it is
-    /// checked.
+    /// Returns true if, after `steps`, there was a streak of this many new successful calls, at whatever time
+    /// it is checked.
     pub fn has_done_well(&self, calls: u32, steps: u32) -> bool {
         self.streaks
             .iter()

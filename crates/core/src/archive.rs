@@ -1,8 +1,7 @@
 //! Moves ended items from a queue to its archive, another document of the same format.
 //!
-//! Knows no files. Both texts are read again: an item stays if it would read otherwise in the archive, or if its
-//! removal
-//! would make another one read otherwise.
+//! Knows no files. Both texts are read again: an item stays if it would read otherwise in the archive, or if
+//! its removal would make another one read otherwise.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -64,8 +63,8 @@ pub fn head(name: &str) -> String {
     format!("# Archive of {name}\n\n")
 }
 
-/// Returns the indices of the top-level items to move, in the order of the document. `is_held` returns true for held
-/// items. `is_long_ended` decides for items without a time of completion.
+/// Returns the indices of the top-level items to move, in the order of the document. `is_held` returns true
+/// for held items. `is_long_ended` decides for items without a time of completion.
 pub fn due(
     document: &Document<'_>,
     policy: &Policy,
@@ -143,8 +142,8 @@ fn outwards(items: &[Item<'_>], first: Option<usize>) -> impl Iterator<Item = us
     std::iter::successors(first, |index| items[*index].within)
 }
 
-/// Moves the items that are due from the queue `name` to its archive (empty if there is none yet); `None` if nothing
-/// is due.
+/// Moves the items that are due from the queue `name` to its archive (empty if there is none yet); `None` if
+/// nothing is due.
 pub fn archive(
     name: &str,
     document: &Document<'_>,
@@ -301,9 +300,8 @@ pub fn taken_out(queue: &str, items: &[Gone]) -> Option<String> {
     document.applied(&edits, &is_going, &|_| false, &|_| true)
 }
 
-/// Returns the archive with the items at its end. An item that is in it already stays in place. If its text there
-/// differs
-/// under the same ID, both texts are united at the end: git may have brought either.
+/// Returns the archive with the items at its end. An item that is in it already stays in place. If its text
+/// there differs under the same ID, both texts are united at the end: git may have brought either.
 pub fn put_in(archive: &str, items: &[Gone]) -> Option<String> {
     let (old, _) = parse(archive);
     let mut text = archive.to_owned();
@@ -461,14 +459,14 @@ mod tests {
                 "- [x] T-1: a\n- [x] T-2: b\n",
                 "",
             ),
-            // By age, as far as it is told.
+            // By age, where it is known.
             (
                 "- [x] T-1: a (completed: 2026-11-01T10:00:00Z)\n- [x] T-2: b (completed: 2026-11-21T10:00:00Z)\n- [x] c\n",
                 after(7),
                 "- [x] T-2: b\n- [x] c\n",
                 "- [x] T-1: a\n",
             ),
-            // What lanes said is said by the item.
+            // The item itself now shows the status of its lane.
             (
                 "# Done\n- [ ] T-1: a\n# Pending\n",
                 keep(0),
@@ -518,7 +516,7 @@ mod tests {
                 "# Done\n- [ ] a\n  - [ ] T-2: b\n",
                 "",
             ),
-            // What goes by one ID stays until that is settled, also parts.
+            // Items with a duplicate ID stay until that is resolved, parts included.
             (
                 "- [ ] T-1: a\n# Done\n- [ ] T-1: a\n",
                 keep(0),
@@ -537,7 +535,7 @@ mod tests {
                 "- [x] a\n  - [x] T-1: b\n- [x] T-1: c\n",
                 "",
             ),
-            // Held; and what nobody could tell apart.
+            // Held items, and items that could not be told apart.
             ("- [x] T-9: a\n", keep(0), "- [x] T-9: a\n", ""),
             (
                 "- [x] a\n- [x] b\n- [x] a\n",

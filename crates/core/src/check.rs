@@ -16,15 +16,15 @@ use crate::task::{BadId, Status, TaskId};
 pub struct Findings {
     /// The document, and the problem in it.
     pub problems: Vec<(usize, Problem)>,
-    /// Items (document, index) that are neither claimed nor changed until an error is fixed, with the error and
-    /// its fix. Items that their own document quarantines are not repeated.
+    /// Items (document, index) that are neither claimed nor changed until an error is fixed, with the error
+    /// and its fix. Items that their own document quarantines are not repeated.
     pub quarantined: HashMap<(usize, usize), (String, String)>,
     /// Items whose ID belongs to an item in another document.
     pub copies: HashSet<(usize, usize)>,
 }
 
-/// Checks all documents of a board together, each with its name for messages. `archived` returns the status of items
-/// that are in none of them. `homes` resolves IDs that stand in several documents.
+/// Checks all documents of a board together, each with its name for messages. `archived` returns the status
+/// of items that are in none of them. `homes` resolves IDs that stand in several documents.
 pub fn check<'t>(
     documents: &[(&str, &Document<'t>)],
     archived: &dyn Fn(&TaskId) -> Option<Status>,
@@ -63,9 +63,9 @@ pub fn first_of(places: BTreeMap<TaskId, Vec<usize>>) -> HashMap<TaskId, usize> 
         .collect()
 }
 
-/// Returns whether [`check`] plainly finds nothing that keeps the item of document `number` from being worked. Only
-/// that
-/// item and its dependencies are read; if one of their IDs is there twice, all documents are.
+/// Returns whether [`check`] plainly finds nothing that keeps the item of document `number` from being
+/// worked. Only that item and its dependencies are read; if one of their IDs is there twice, all documents
+/// are.
 pub fn is_sound(
     documents: &[(&str, &Document<'_>)],
     archived: &dyn Fn(&TaskId) -> Option<Status>,
@@ -257,9 +257,8 @@ impl<'d, 't> Checker<'d, 't> {
         self.error(&[node], node, Problem::error(code, span, message, hint));
     }
 
-    /// Reports copies: the item is in one document, and one with its ID in another is never worked. All copies of one
-    /// document
-    /// are reported together.
+    /// Reports copies: the item is in one document, and one with its ID in another is never worked. All
+    /// copies of one document are reported together.
     fn copies(&mut self) {
         let mut copies: HashMap<(usize, usize), Vec<usize>> = HashMap::new();
         for copy in 0..self.nodes.len() {
@@ -405,8 +404,8 @@ impl<'d, 't> Checker<'d, 't> {
         }
     }
 
-    /// Reports dead items that were never tried: a claimed item has an ID. An appended line is made pending by the
-    /// next program.
+    /// Reports dead items that were never tried: a claimed item has an ID. An appended line is made pending
+    /// by the next program.
     fn misplaced(&mut self) {
         for (number, (_, document)) in self.documents.iter().enumerate() {
             let untried = document
@@ -427,9 +426,8 @@ impl<'d, 't> Checker<'d, 't> {
         }
     }
 
-    /// Warns of problems of items without an ID. Two lines that read the same are two items, but may be one that was
-    /// pasted twice.
-    /// A line may hold two items if the first lacked a line end.
+    /// Warns of problems of items without an ID. Two lines that read the same are two items, but may be one
+    /// that was pasted twice. A line may hold two items if the first lacked a line end.
     fn nameless(&mut self) {
         for (number, (_, document)) in self.documents.iter().enumerate() {
             let mut first: HashMap<&str, usize> = HashMap::new();
@@ -550,9 +548,8 @@ impl<'d, 't> Checker<'d, 't> {
             .filter(|needed| !self.nodes[*needed].item.status.is_ended())
     }
 
-    /// Returns the groups of items that all wait for one another, in the order of the documents. Tarjan's strongly
-    /// connected
-    /// components, without recursion, since a chain of dependencies may be long.
+    /// Returns the groups of items that all wait for one another, in the order of the documents. Tarjan's
+    /// strongly connected components, without recursion, since a chain of dependencies may be long.
     fn groups(&self) -> Vec<Vec<usize>> {
         const UNSEEN: usize = usize::MAX;
         let count = self.nodes.len();

@@ -1,6 +1,5 @@
-//! Checks whether an item may have one more child: depth, number, and no cycle of waiting. Also determines what a
-//! child
-//! inherits.
+//! Checks whether an item may have one more child: depth, number, and no cycle of waiting. Also determines
+//! what a child inherits.
 
 use super::decide::Refusal;
 use super::front::Front;
@@ -70,10 +69,9 @@ pub fn may_have_child(
     }
 }
 
-/// Returns the patch for the approvals that `child` inherits. Unless it sets its own, its work needs the approvals of
-/// its parent's:
-/// otherwise a child would be a way around them. `front` is that of the child's queue; `general` are
-/// the default approvers of config.yaml.
+/// Returns the patch for the approvals that `child` inherits. Unless it sets its own, its work needs the
+/// approvals of its parent's: otherwise a child would be a way around them. `front` is that of the child's
+/// queue; `general` are the default approvers of config.yaml.
 pub fn heritage(parent: &Task, child: &Task, front: &Front, general: &[String]) -> Patch {
     let mut set = Vec::new();
     let review = parent.review.as_deref().unwrap_or(general);

@@ -259,8 +259,8 @@ fn lanes_are_those_of_a_board_alone() {
             "## A\n- [ ] a (status: draft)\n## Draft\n- [x] b\n",
             &["2 draft a", "4 completed b"],
         ),
-        // Lanes count with or without items, other headings only with items right under them. Headings in a lane
-        // don't count.
+        // Lanes count with or without items, other headings only with items right under them. Headings in a
+        // lane don't count.
         (
             "## A\n- [ ] a\n## Doing\n## Done\n- [ ] b\n",
             &["!2 pending a", "5 completed b"],
@@ -493,8 +493,8 @@ fn what_people_write_wrongly_is_told() {
             "- [ ] a\n- [ ] b (reason: x, after: a)\n",
             &["?misplaced-key \"reason\"", "misplaced-key \"after\""],
         ),
-        // Keys kept apart from the text are prose behind an ID, too: title if alone, else reported. In a block they
-        // have no effect.
+        // Keys kept apart from the text are prose behind an ID, too: title if alone, else reported. In a
+        // block they have no effect.
         (
             "- [ ] T-1: a (agent: bob)\n- [ ] T-2: b (answer: 42)\n- [ ] T-3: c (approvals: Anna)\n",
             &[],

@@ -407,9 +407,8 @@ fn decide_claim(
     claim: &Claim,
     now: Timestamp,
 ) -> Result<Transition, Refusal> {
-    // A document saved from a stale buffer may say pending while the task is held. The lease wins, even an expired
-    // one,
-    // until `tavern-reap` has checked its holder.
+    // A document saved from a stale buffer may say pending while the task is held. The lease wins, even an
+    // expired one, until `tavern-reap` has checked its holder.
     if let Some(lease) = lease {
         return Err(held_by(task, lease));
     }
@@ -444,7 +443,8 @@ fn decide_claim(
     let taken = match (claim.purpose, &state.phase) {
         // Only a parked item's children are known to have ended.
         (Purpose::Work, Phase::Pending { .. }) => work_on(unless_parked(state.mode)),
-        // There is an answer, or the children have ended. The caller, which sees all items, has checked the children.
+        // There is an answer, or the children have ended. The caller, which sees all items, has checked the
+        // children.
         (Purpose::Work, Phase::Waiting { work: None, .. })
             if task.answered().is_some() || state.is_parked() =>
         {
@@ -709,8 +709,8 @@ fn after_chat(state: &State, status: Status) -> State {
     }
 }
 
-/// Returns the lease under which `token` may act. An expired lease still counts unless it was replaced: late work
-/// is not thrown away (openagents #7921).
+/// Returns the lease under which `token` may act. An expired lease still counts unless it was replaced: late
+/// work is not thrown away (openagents #7921).
 fn held<'l>(
     task: &Task,
     lease: Option<&'l Lease>,
@@ -761,9 +761,8 @@ fn ended(state: State) -> Transition {
     }
 }
 
-/// Returns the mode of an item that is released and waits for no children. Items waiting in mode unify are woken when
-/// their
-/// children end.
+/// Returns the mode of an item that is released and waits for no children. Items waiting in mode unify are
+/// woken when their children end.
 fn unless_parked(mode: Mode) -> Mode {
     if mode == Mode::Unify {
         Mode::Execute
@@ -1168,7 +1167,7 @@ mod tests {
                 decide(&held, Some(&newer), &event, now()).is_err(),
                 "{kind}"
             );
-            // Work that is finished late is still accepted while nobody else has taken the task.
+            // Late work is still accepted while no other agent has claimed the task.
             let late = now() + chrono::TimeDelta::days(1);
             let is_accepted = |at| decide(&held, Some(&lease()), &event, at).is_ok();
             assert!(!is_accepted(now()) || is_accepted(late), "{kind}");

@@ -1,7 +1,8 @@
 //! A parsed queue document: front matter, lanes and items, each as spans of the text.
 //!
-//! Reading never fails; problems are returned beside the document. Knows nothing of files, leases or the other
-//! documents of a board. `specs/queue-document.md` is the contract; `change` and `add` are in `edit.rs`.
+//! Reading never fails; problems are returned beside the document. Knows nothing of files, leases or the
+//! other documents of a board. `specs/queue-document.md` is the contract; `change` and `add` are in
+//! `edit.rs`.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -200,9 +201,8 @@ pub struct Item<'t> {
     pub within: Option<usize>,
     /// Whether it has an error, so that it is neither claimed nor changed.
     pub quarantined: bool,
-    /// Whether it belongs to a person: under a heading of theirs among lanes, in progress without a claim, struck or
-    /// commented
-    /// out, or below such a line. Agents skip it, and it has no error.
+    /// Whether it belongs to a person: under a heading of theirs among lanes, in progress without a claim,
+    /// struck or commented out, or below such a line. Agents skip it, and it has no error.
     pub aside: bool,
     /// Its own priority, else 2.
     pub priority: u8,
@@ -408,8 +408,8 @@ impl<'t> Document<'t> {
             .or_else(|| self.item(item.within?).id.as_ref())
     }
 
-    /// Returns the item's keys as written, the title line's before the task block's. Of a repeated key the first
-    /// counts.
+    /// Returns the item's keys as written, the title line's before the task block's. Of a repeated key the
+    /// first counts.
     pub fn entries(&self, item: &Item<'_>) -> Vec<KeyEntry<'t>> {
         let (mut seen, mut entries) = (0, Vec::new());
         let mut once = |entry: KeyEntry<'t>| {
@@ -429,9 +429,8 @@ impl<'t> Document<'t> {
         entries
     }
 
-    /// Returns the content of the item's first `sh` or `bash` fence, with `\n` line ends: the script for the shell
-    /// runner.
-    /// That of a `bash` fence begins with a shebang line.
+    /// Returns the content of the item's first `sh` or `bash` fence, with `\n` line ends: the script for the
+    /// shell runner. That of a `bash` fence begins with a shebang line.
     pub fn shell(&self, item: &Item<'_>) -> Option<String> {
         let ShellFence {
             content,
@@ -450,9 +449,8 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// Returns the indented text under the title, dedented, without the `yaml task` block. It has `\n` line ends and
-    /// no blank
-    /// lines around it.
+    /// Returns the indented text under the title, dedented, without the `yaml task` block. It has `\n` line
+    /// ends and no blank lines around it.
     pub fn description(&self, item: &Item<'_>) -> String {
         let texts: Vec<String> = self
             .description_parts(item)

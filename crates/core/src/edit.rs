@@ -1,7 +1,7 @@
 //! Edits of a queue document that change only the block of an item.
 //!
-//! Most moves are plainly safe: between blank lines, headings and items at the margin. In other cases the result
-//! is read again, and separators are added until every other item reads as before.
+//! Most moves are plainly safe: between blank lines, headings and items at the margin. In other cases the
+//! result is read again, and separators are added until every other item reads as before.
 
 use std::ops::Range;
 
@@ -38,9 +38,8 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// Returns the patch that makes the item's text show `state`: its box and its lane, without an answer that was
-    /// read.
-    /// An open item stays in its place, unless its queue is `live`.
+    /// Returns the patch that makes the item's text show `state`: its box and its lane, without an answer
+    /// that was read. An open item stays in its place, unless its queue is `live`.
     pub fn showing(&self, item: &Item<'_>, state: &State) -> Patch {
         let (said, status) = (self.text_status(item), self.shown(state.status()));
         let is_shown = match status {
@@ -123,9 +122,9 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// Returns the edits that add a rendered item at the end of the lane for `status`, with its box and `status:` key
-    /// adapted.
-    /// Without such a lane it goes behind the last item, or to the end of the document.
+    /// Returns the edits that add a rendered item at the end of the lane for `status`, with its box and
+    /// `status:` key adapted. Without such a lane it goes behind the last item, or to the end of the
+    /// document.
     pub fn add(&self, status: Status, block: &str) -> Vec<Edit> {
         let lane = self
             .lane_of(self.lane_kind_of(status))
@@ -137,8 +136,8 @@ impl<'t> Document<'t> {
             .or_else(|| self.lane_of(LaneKind::Draft));
         let place = lane.map_or(LanePlace::Loose, |lane| LanePlace::Lane(lane.kind));
         let block = said(block, status, place, self.lane_set);
-        // Obsidian's Kanban indents by four; text indented by less would leave its card.
-        // An odd fence may then end elsewhere.
+        // Obsidian's Kanban indents by four; text indented by less would leave its card. An odd fence may
+        // then end elsewhere.
         let task = |block: &str| {
             let (document, _) = parse(block);
             document.items().first().map(|item| document.task_of(item))
@@ -184,8 +183,7 @@ impl<'t> Document<'t> {
     }
 
     /// Returns the edits that put a block back where it stood, with the status of that place. Falls back to
-    /// [`Document::add`]
-    /// if nothing of that place is left.
+    /// [`Document::add`] if nothing of that place is left.
     pub(crate) fn put_in(&self, status: Status, block: &str, stood: Option<&Stood>) -> Vec<Edit> {
         let goal = stood.and_then(|stood| self.goal_by(stood, self.lane_kind_of(status)));
         let there = goal.and_then(|goal| {
@@ -246,9 +244,9 @@ impl<'t> Document<'t> {
         }]
     }
 
-    /// Returns the edits that replace the item's text and, if given, set its status. Its block moves to the end
-    /// of that status's lane, as in [`Document::change`], or to where it `stood`. Text that shows the status already
-    /// stays as typed.
+    /// Returns the edits that replace the item's text and, if given, set its status. Its block moves to the
+    /// end of that status's lane, as in [`Document::change`], or to where it `stood`. Text that shows the
+    /// status already stays as typed.
     pub(crate) fn rewritten(
         &self,
         item: &Item<'_>,
@@ -277,8 +275,8 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// Returns the lane kind for items of this status. Without a dead letter lane, dead items belong where pending
-    /// ones do.
+    /// Returns the lane kind for items of this status. Without a dead letter lane, dead items belong where
+    /// pending ones do.
     pub fn lane_kind_of(&self, status: Status) -> LaneKind {
         let kind = LaneKind::of(status);
         if kind == LaneKind::Dead && !self.lane_set.has(kind) {
@@ -370,8 +368,8 @@ impl<'t> Document<'t> {
         shapes
     }
 
-    /// Returns the first of the edits after which everything reads as it should; else the last.
-    /// Each comes with the place of its insertion, and the moved item with the way it must read.
+    /// Returns the first of the edits after which everything reads as it should; else the last. Each comes
+    /// with the place of its insertion, and the moved item with the way it must read.
     fn first_that_reads(
         &self,
         moved: Option<(&Item<'_>, &Document<'_>)>,
@@ -388,9 +386,8 @@ impl<'t> Document<'t> {
         edits
     }
 
-    /// Returns the spot between the position's neighbors, with blank lines where there were some; else the end of the
-    /// text
-    /// under its headings.
+    /// Returns the spot between the position's neighbors, with blank lines where there were some; else the
+    /// end of the text under its headings.
     fn spot_at(&self, berth: &Berth, stood: &Stood) -> Option<Spot> {
         let is_spaced = stood.is_spaced;
         let is_own = |item: &&Item<'_>| {
@@ -483,9 +480,8 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Returns the edit that inserts the block at the spot, and the block's range in the new text, not counting
-    /// shifts by other
-    /// edits before it.
+    /// Returns the edit that inserts the block at the spot, and the block's range in the new text, not
+    /// counting shifts by other edits before it.
     fn insertion(&self, spot: &Spot, block: &str, fill: Fill) -> (Edit, Range<usize>) {
         let newline = markup::newline(self.text);
         let at_end = spot.at == self.text.len();
@@ -568,8 +564,8 @@ impl<'t> Document<'t> {
             && (end == text.len() || markup::is_blank_line(text, end) || self.is_start(end))
     }
 
-    /// Returns true if a rule stands before `at`. On an Obsidian Kanban board the heading right behind one is the
-    /// archive.
+    /// Returns true if a rule stands before `at`. On an Obsidian Kanban board the heading right behind one is
+    /// the archive.
     fn is_ruled_off(&self, at: usize) -> bool {
         let line = || {
             self.text[self.body..at]
@@ -600,8 +596,8 @@ impl<'t> Document<'t> {
             .starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Returns true if an item at the margin or a lane's heading begins at `at`. An underlined heading is not enough,
-    /// as it could join a paragraph.
+    /// Returns true if an item at the margin or a lane's heading begins at `at`. An underlined heading is not
+    /// enough, as it could join a paragraph.
     fn is_start(&self, at: usize) -> bool {
         let is_dash = self.text[at..].starts_with(['-', '*', '+']);
         let is_heading = || {
@@ -707,8 +703,8 @@ impl<'t> Document<'t> {
         self.applied(edits, &is_moved, &is_new, &holds).is_some()
     }
 
-    /// Returns the text after the edits if it reads right: every item that neither went nor came and the front matter
-    /// read as before, and `holds` is true.
+    /// Returns the text after the edits if it reads right: every item that neither went nor came and the
+    /// front matter read as before, and `holds` is true.
     pub(crate) fn applied(
         &self,
         edits: &[Edit],
@@ -827,8 +823,8 @@ fn at_margin(block: &str, item: &Item<'_>) -> String {
     result
 }
 
-/// The same where that reads otherwise: leading tabs become spaces, and lines that continue a paragraph are indented
-/// so far that they can't begin anything.
+/// The same where that reads otherwise: leading tabs become spaces, and lines that continue a paragraph are
+/// indented so far that they can't begin anything.
 fn forced_to_margin(block: &str, item: &Item<'_>) -> String {
     let content = item.content_column - item.column;
     let first_end = markup::line_end(block, 0, block.len());
@@ -869,7 +865,7 @@ mod tests {
         text.parse().expect("a test's ID is one")
     }
 
-    /// The text after the item with this title got the status, and that what it then says is so.
+    /// Returns the text after the item with this title got the status, and checks that it reads so.
     fn changed(text: &str, title: &str, status: Status) -> String {
         let (document, _) = parse(text);
         let item = document
@@ -1022,7 +1018,7 @@ mod tests {
                 Completed,
                 "# Todo\n\n- [ ] b\n\n# Done\n\n- [x] c\n\n- [x] d\n\n- [x] a\n",
             ),
-            // Words under the lane's heading stay above its items; what follows them stays below.
+            // Text under the lane's heading stays above its items; later text stays below.
             (
                 "# Todo\n- [ ] a\n# Done\n**Complete**\n",
                 "a",

@@ -270,8 +270,8 @@ impl Lack {
         own.unwrap_or(self)
     }
 
-    /// Returns true if the reason is config.yaml, the item's text or this machine, which no other item or answer
-    /// changes.
+    /// Returns true if the reason is config.yaml, the item's text or this machine, which no other item or
+    /// answer changes.
     pub fn is_of_here(&self) -> bool {
         use Lack::{NoJudge, NoReviewer, NotReady, NotTrusted, Program};
         let is_here = matches!(
@@ -380,9 +380,8 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Returns the indices of the items that may wait for an agent, most urgent first.
-/// Reviews come first, as they are nearest to their end. Then priority, due time and the order in the document
-/// decide.
+/// Returns the indices of the items that may wait for an agent, most urgent first. Reviews come first, as
+/// they are nearest to their end. Then priority, due time and the order in the document decide.
 pub fn in_order(document: &Document<'_>) -> Vec<usize> {
     let due = |at| document.due_at(at).unwrap_or(Timestamp::MAX_UTC);
     let rank = |at| match document.status_at(at) {

@@ -1,7 +1,7 @@
 //! Events that can happen to a task.
 //!
-//! An [`Event`] is a request of a program; [`super::decide`] returns its changes or the refusal. Knows nothing of the
-//! log's spelling, which is the store's.
+//! An [`Event`] is a request of a program; [`super::decide`] returns its changes or the refusal. Knows
+//! nothing of the log's spelling, which is the store's.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,9 @@ pub enum Event {
     Claim(Claim),
     /// The holder has made its worktree and is about to start its agent program.
     Start { token: Token, work: Work },
-    /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository). `reviewers` must
-    /// approve it before its merge. If `asks` gives a reason, a person must too: the item gets `approve: merge`.
+    /// The holder's work passed its `done_when` at `commit` (`None`: the task needs no repository).
+    /// `reviewers` must approve it before its merge. If `asks` gives a reason, a person must too: the item
+    /// gets `approve: merge`.
     Submit {
         token: Token,
         commit: Option<String>,
@@ -137,8 +138,8 @@ pub struct Retry {
 pub enum Blame {
     /// Uses an attempt.
     Agent,
-    /// A usage limit, an overload, a killed supervisor, a pause or a lost race. It uses no attempt, but has a limit
-    /// of its own against endless loops.
+    /// A usage limit, an overload, a killed supervisor, a pause or a lost race. It uses no attempt, but has a
+    /// limit of its own against endless loops.
     Nobody,
 }
 
@@ -279,8 +280,8 @@ words! {
         Redone "redone",
         /// It had ended, and was moved from its queue to the archive.
         Archived "archived",
-        /// A message was sent to the holder. The cause is the text, the agent the sender, and the run that of a
-        /// sending agent.
+        /// A message was sent to the holder. The cause is the text, the agent the sender, and the run that of
+        /// a sending agent.
         Sent "sent",
         /// Its agent received a message; the cause is its text, the agent the sender.
         Told "told",

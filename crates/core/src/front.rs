@@ -69,8 +69,8 @@ pub struct Front {
     /// Whether it has an error: settings of its items are then unknown, and none is claimed.
     #[serde(skip)]
     pub is_broken: bool,
-    /// The key that makes headings lanes: the first that only Tavern has, or that of Obsidian's Kanban. Where all
-    /// keys are Tavern's, any of them.
+    /// The key that makes headings lanes: the first that only Tavern has, or that of Obsidian's Kanban. Where
+    /// all keys are Tavern's, any of them.
     #[serde(skip)]
     pub board_key: Option<String>,
     /// Whether it has the key of Obsidian's Kanban: each heading is then a column.
@@ -112,9 +112,8 @@ const MOST: usize = 16 << 10;
 
 const KANBAN: &str = "kanban-plugin";
 
-/// Returns the front matter at the head of `text`, and where the rest begins. A byte order mark may come before it.
-/// Without front
-/// matter the rest begins behind such a mark.
+/// Returns the front matter at the head of `text`, and where the rest begins. A byte order mark may come
+/// before it. Without front matter the rest begins behind such a mark.
 pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     let start = if text.starts_with('\u{feff}') {
         '\u{feff}'.len_utf8()
@@ -145,8 +144,8 @@ pub fn read(text: &str, problems: &mut Vec<Problem>) -> (Front, usize) {
     (Front::default(), start)
 }
 
-/// Returns the range between the fences at the head of `text`, behind a byte order mark, and where the rest begins,
-/// if closed.
+/// Returns the range between the fences at the head of `text`, behind a byte order mark, and where the rest
+/// begins, if closed.
 pub(super) fn fenced(text: &str) -> Option<(Range<usize>, Option<usize>)> {
     let mut lines = text.split_inclusive('\n');
     let first = lines
@@ -162,8 +161,8 @@ pub(super) fn fenced(text: &str) -> Option<(Range<usize>, Option<usize>)> {
     Some((first.len()..at, None))
 }
 
-/// Returns the end of TOML front matter between `+++` lines (as in Hugo), which belongs to another program; 0 if
-/// there is none.
+/// Returns the end of TOML front matter between `+++` lines (as in Hugo), which belongs to another program; 0
+/// if there is none.
 fn toml(text: &str) -> usize {
     let begins = |line: &str| {
         let is_key = |(key, _): (&str, &str)| is_word(key.trim_end());
@@ -194,8 +193,7 @@ fn is_fence(line: &str, fence: &str) -> bool {
 }
 
 /// Returns `None` for text between two rules: it has boxes outside of the values of a mapping, and no key of
-/// Tavern's.
-/// An unreadable mapping is recognized by its first line, with all boxes further in.
+/// Tavern's. An unreadable mapping is recognized by its first line, with all boxes further in.
 fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Option<Front> {
     let spans = LazyCell::new(|| key_spans(text, content.clone()));
     if content.len() > MOST {
@@ -317,8 +315,8 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
     Some(front)
 }
 
-/// Rejects front matter that is too long to read. Without a key that only Tavern has it is another program's or, with
-/// boxes, text between two rules.
+/// Rejects front matter that is too long to read. Without a key that only Tavern has it is another program's
+/// or, with boxes, text between two rules.
 fn too_long(
     text: &str,
     content: Range<usize>,
@@ -354,8 +352,8 @@ fn is_key(name: &str) -> bool {
     KEYS.iter().any(|(key, _)| *key == name)
 }
 
-/// Returns the severity for a key of items in front matter: it was meant for all of them. Other programs use some of
-/// these words, and always `tags`.
+/// Returns the severity for a key of items in front matter: it was meant for all of them. Other programs use
+/// some of these words, and always `tags`.
 fn of_items(name: &str) -> Option<Severity> {
     match Key::named(name).filter(|key| key.owner() == Owner::Person)? {
         Key::Tags => None,

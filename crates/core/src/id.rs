@@ -60,9 +60,8 @@ impl TaskId {
         TaskId(format!("{}.{number}", self.0))
     }
 
-    /// Returns a fresh ID: `T-` and four characters of Crockford's base32 from `random`, with at least one digit. It
-    /// is one
-    /// character longer for each time that `is_taken` returns true.
+    /// Returns a fresh ID: `T-` and four characters of Crockford's base32 from `random`, with at least one
+    /// digit. It is one character longer for each time that `is_taken` returns true.
     pub fn mint(mut random: u64, is_taken: impl Fn(&TaskId) -> bool) -> TaskId {
         const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         let mut id = String::from("T-");

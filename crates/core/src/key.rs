@@ -137,9 +137,8 @@ keys! {
 }
 
 impl Key {
-    /// Returns true if a person may type the key in a new item: a key of their own, or one for its start. `answer` is
-    /// not, as there
-    /// is no question yet.
+    /// Returns true if a person may type the key in a new item: a key of their own, or one for its start.
+    /// `answer` is not, as there is no question yet.
     pub fn may_be_typed(self) -> bool {
         (self.owner() == Owner::Person && self != Key::Answer)
             || matches!(self, Key::Status | Key::NotBefore)
@@ -155,8 +154,8 @@ impl Key {
         Key::named(name).filter(|key| key.may_be_typed() || *key == Key::Answer)
     }
 
-    /// Returns true if the key guards the work: without it an item would start too early or too often, or be merged
-    /// unseen.
+    /// Returns true if the key guards the work: without it an item would start too early or too often, or be
+    /// merged unseen.
     pub fn is_guard(self) -> bool {
         use Key::{After, Approve, Budget, DoneWhen, MaxAttempts, Needs, NotBefore, Review};
         matches!(
@@ -165,8 +164,8 @@ impl Key {
         )
     }
 
-    /// Returns true if the key takes `value` but for its case or one typo. For a status, also if it names a lane
-    /// whose items are not worked (`done`).
+    /// Returns true if the key takes `value` but for its case or one typo. For a status, also if it names a
+    /// lane whose items are not worked (`done`).
     pub fn nearly_takes(self, value: &str) -> bool {
         let names_lane = || LaneKind::named(value).is_some_and(|lane| lane != LaneKind::Pending);
         slipped(value, self.shape().words()).is_some() || self == Key::Status && names_lane()
@@ -203,8 +202,8 @@ impl Key {
         names.filter(|name| Key::of_text(name).is_some())
     }
 
-    /// Returns true if `name` is a foreign word for `after` that occurs in prose, too, such as `Blocked by` or
-    /// `requires`.
+    /// Returns true if `name` is a foreign word for `after` that occurs in prose, too, such as `Blocked by`
+    /// or `requires`.
     pub fn is_prose(name: &str) -> bool {
         let is_spelt_as_key =
             |(at, c): (usize, char)| matches!(c, '-' | '_') || at > 0 && c.is_ascii_uppercase();
@@ -224,9 +223,8 @@ impl Key {
         !word.is_empty() && names.chain(&known).any(|name| name.starts_with(&word))
     }
 
-    /// Returns true if a guarding key, or a word for a dependency in either direction, may begin with this letter. A
-    /// quick
-    /// check that leaves out typos.
+    /// Returns true if a guarding key, or a word for a dependency in either direction, may begin with this
+    /// letter. A quick check that leaves out typos.
     pub fn may_begin_with(letter: u8) -> bool {
         static INITIALS: LazyLock<[bool; 256]> = LazyLock::new(|| {
             let guards = Key::ALL.iter().filter(|key| key.is_guard());

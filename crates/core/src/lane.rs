@@ -17,8 +17,8 @@ pub enum LaneKind {
     /// Holds completed and cancelled.
     Completed,
     Dead,
-    /// Where other programs, such as Obsidian's Kanban, put finished items. Its items have ended, and nothing is
-    /// ever moved there. It alone does not make a document one with lanes.
+    /// Where other programs, such as Obsidian's Kanban, put finished items. Its items have ended, and nothing
+    /// is ever moved there. It alone does not make a document one with lanes.
     Archive,
 }
 
@@ -56,8 +56,8 @@ impl LaneKind {
         LANES[self as usize].2
     }
 
-    /// Returns the lane that a heading names. Case, emoji, emphasis, punctuation, counts (`Done (3)`) and the words
-    /// "items", "tasks", "list", "queue" and "lane" behind the name don't matter.
+    /// Returns the lane that a heading names. Case, emoji, emphasis, punctuation, counts (`Done (3)`) and the
+    /// words "items", "tasks", "list", "queue" and "lane" behind the name don't matter.
     pub fn named(heading: &str) -> Option<LaneKind> {
         // No lane has a longer name, and most headings of a long document are no lanes.
         if heading.len() > 80 {
@@ -80,8 +80,8 @@ impl LaneKind {
             .map(|(_, kind)| *kind)
     }
 
-    /// Returns the lane that a heading names with an unmistakable typo, as [`mistyped`] decides for words. `Undone`
-    /// is not `Done`.
+    /// Returns the lane that a heading names with an unmistakable typo, as [`mistyped`] decides for words.
+    /// `Undone` is not `Done`.
     pub fn nearest(heading: &str) -> Option<LaneKind> {
         let name: String = bare_name(heading).chars().take(40).collect();
         let begins_alike = |known: &str| {
@@ -177,8 +177,8 @@ pub fn is_complete_mark(paragraph: &str) -> bool {
         .is_some_and(|word| COMPLETE.contains(&word))
 }
 
-/// Returns a heading's letters and digits in lower case without a count (`Done (3)`), or the whole heading if it has
-/// neither.
+/// Returns a heading's letters and digits in lower case without a count (`Done (3)`), or the whole heading if
+/// it has neither.
 fn spelt(heading: &str) -> String {
     let is_count = |text: &str| {
         text.strip_suffix(')')
@@ -250,9 +250,8 @@ pub struct Said {
     pub status: Option<Status>,
 }
 
-/// Returns an item's status. The box wins over the lane and the lane over the key. But the key counts where the lane
-/// has
-/// several statuses, or where the document has no lane for the key's status.
+/// Returns an item's status. The box wins over the lane and the lane over the key. But the key counts where
+/// the lane has several statuses, or where the document has no lane for the key's status.
 pub fn status(place: LanePlace, said: Said, lanes: LaneSet) -> Status {
     if said.ticked {
         return if said.status == Some(Status::Cancelled) {
@@ -417,7 +416,7 @@ mod tests {
                 all,
                 S::Cancelled,
             ),
-            // The lane wins over the key, unless there is no lane for what the key says.
+            // The lane wins over the key, unless there is no lane for the key's status.
             (
                 LanePlace::Lane(L::Pending),
                 open(Some(S::InProgress)),
@@ -504,7 +503,7 @@ mod tests {
                 S::Pending,
             ),
             (LanePlace::Nested(None), done(None), all, S::Completed),
-            // What was put away has ended, unless its own line says otherwise.
+            // Archived items have ended, unless their own line has another status.
             (LanePlace::Lane(L::Archive), open(None), all, S::Completed),
             (
                 LanePlace::Lane(L::Archive),

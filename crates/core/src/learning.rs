@@ -78,9 +78,8 @@ impl Learning {
         self.superseded_by.is_none() && self.expires.is_none_or(|expires| now < expires)
     }
 
-    /// Returns true if it is relevant for `task`. It shares a tag or a path, or comes from the item itself, its
-    /// parent, a
-    /// child, or another child of that parent.
+    /// Returns true if it is relevant for `task`. It shares a tag or a path, or comes from the item itself,
+    /// its parent, a child, or another child of that parent.
     pub fn concerns(&self, task: &Task) -> bool {
         let is_near = |source: &TaskId| *source == task.id || Some(source) == task.parent.as_ref();
         self.tags.iter().any(|tag| task.tags.contains(tag))

@@ -1,7 +1,7 @@
 //! Leases: the holder of a task, its expiry and its fencing token.
 //!
-//! A lease is the volatile truth beside the queue document's durable one. Knows nothing of files; the caller tells
-//! whether a process is alive.
+//! A lease is the volatile truth beside the queue document's durable one. Knows nothing of files; the caller
+//! tells whether a process is alive.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::task::{Status, Task, TaskId, Timestamp};
 
-/// A fencing token. It grows with every claim on a board, so the newer of two holders of a task has
-/// the larger token. It is the sequence number of the claim in the event log.
+/// A fencing token. It grows with every claim on a board, so the newer of two holders of a task has the
+/// larger token. It is the sequence number of the claim in the event log.
 pub type Token = u64;
 
 /// The process that keeps a lease alive, and its host.
@@ -38,8 +38,8 @@ pub struct Process {
 
 /// A claim of one task by one agent; a file `leases/<task>.yaml`.
 ///
-/// The heartbeat is the file's modification time, not part of its text. So a renewal changes no byte and can't
-/// tear, and a late holder that renews touches its own, already replaced file, not its successor's.
+/// The heartbeat is the file's modification time, not part of its text. So a renewal changes no byte and
+/// can't tear, and a late holder that renews touches its own, already replaced file, not its successor's.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Lease {
     pub task: TaskId,
@@ -152,7 +152,7 @@ pub enum Life {
     Unknown,
 }
 
-/// Time since the last sign of an agent: of its program, or before its first output of its supervisor.
+/// Time since the last sign of an agent: of its program, or of its supervisor before the program's first output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {

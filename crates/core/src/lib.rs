@@ -1,7 +1,7 @@
 //! The blackboard as values: documents, tasks, leases, events and the rules between them.
 //!
-//! Pure: no files, clock, environment, processes or printing, and nothing here fails on any input. Problems of a
-//! document are returned as [`problem::Problem`]s beside the document, and broken rules as a `Refusal`.
+//! Pure: no files, clock, environment, processes or printing, and nothing here fails on any input. Problems
+//! of a document are returned as [`problem::Problem`]s beside the document, and broken rules as a `Refusal`.
 
 pub mod near;
 pub mod nearest;

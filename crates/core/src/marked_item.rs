@@ -1,5 +1,5 @@
-//! Lines that their owner has taken from the agents by a mark in the box, such as `[-]`: no items, but of the same
-//! form.
+//! Lines that their owner has taken from the agents by a mark in the box, such as `[-]`: no items, but of the
+//! same form.
 
 use std::ops::Range;
 

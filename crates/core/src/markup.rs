@@ -119,9 +119,8 @@ pub struct TaskHead {
     pub line_end: usize,
 }
 
-/// Returns the head of the item whose box is in `marker`. `body` is where the document's text begins, `end` where the
-/// item
-/// ends.
+/// Returns the head of the item whose box is in `marker`. `body` is where the document's text begins, `end`
+/// where the item ends.
 pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> Option<TaskHead> {
     let bytes = text.as_bytes();
     let open = marker.start + bytes[marker].iter().position(|byte| *byte == b'[')?;
@@ -236,8 +235,8 @@ pub fn box_without_bullet(line: &str) -> Option<&str> {
         .then(|| &line[..line.len() - rest.len()])
 }
 
-/// Returns a bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`, `[ x]`,
-/// `[x]title`.
+/// Returns a bracket at the start of the list item at `start` that was likely meant as a box: `[]`, `[-]`,
+/// `[ x]`, `[x]title`.
 pub fn odd_box(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let behind = &text[bullet_end(text, start)?..];
@@ -514,9 +513,8 @@ fn blanked(text: Cow<'_, str>, ranges: impl IntoIterator<Item = Range<usize>>) -
     Cow::Owned(masked)
 }
 
-/// Returns the text with blanks for the tabs behind a line of fence marks. Such a line closes a fence (CommonMark
-/// 0.31.2,
-/// "Fenced code blocks"), but the Markdown parser does not accept it.
+/// Returns the text with blanks for the tabs behind a line of fence marks. Such a line closes a fence
+/// (CommonMark 0.31.2, "Fenced code blocks"), but the Markdown parser does not accept it.
 pub fn without_tabs_behind_fences(text: Cow<'_, str>) -> Cow<'_, str> {
     let is_behind = |line: &str| {
         let bare = line.trim_end();
@@ -561,10 +559,9 @@ pub fn comment_left_open(line: &str, open: Option<&'static str>) -> Option<&'sta
 /// Mark around a comment of Obsidian.
 const COMMENT: &str = "%%";
 
-/// Returns the text with blanks for Obsidian comments: text on one line between two `%%`, and lines from one that
-/// begins with `%%` to the next `%%`. A comment that begins in a list item ends in it, as in HTML. Code has no
-/// comments,
-/// and the settings at the end of an Obsidian Kanban board are none.
+/// Returns the text with blanks for Obsidian comments: text on one line between two `%%`, and lines from one
+/// that begins with `%%` to the next `%%`. A comment that begins in a list item ends in it, as in HTML. Code
+/// has no comments, and the settings at the end of an Obsidian Kanban board are none.
 pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains(COMMENT) {
         return text;
@@ -588,8 +585,8 @@ pub fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
     blanked(text, hidden)
 }
 
-/// Returns the range hidden by the comment that `mark` opens, and its end. On one line the marks stay; in a list item
-/// the last one does, as it belongs to the item.
+/// Returns the range hidden by the comment that `mark` opens, and its end. On one line the marks stay; in a
+/// list item the last one does, as it belongs to the item.
 fn comment_at(text: &str, mark: usize) -> Option<(Range<usize>, usize)> {
     let inner = mark + COMMENT.len();
     // A line may have very many marks, so none of them scans all of it.
@@ -651,8 +648,8 @@ pub const CLAIM: &str = "(@";
 /// Name of such a claim.
 pub const CLAIMED: &str = "(@…)";
 
-/// Returns the claim sign if the title ends with a claim.
-/// Else returns the first sign of the left-out parts, if no word but tags (`#home`) remains without them.
+/// Returns the claim sign if the title ends with a claim. Else returns the first sign of the left-out parts,
+/// if no word but tags (`#home`) remains without them.
 pub fn left_out(title: &str) -> Option<&'static str> {
     // `(@babel/core)` is a package.
     let claim = title

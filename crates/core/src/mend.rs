@@ -42,14 +42,14 @@ pub enum Right {
     Held,
 }
 
-/// Repairs the pages, and returns as many. An ID stays with the item that is held, else with the one in
-/// the log, else with the first. Dependencies keep meaning that one. An item with the same title is a copy, which
+/// Repairs the pages, and returns as many. An ID stays with the item that is held, else with the one in the
+/// log, else with the first. Dependencies keep meaning that one. An item with the same title is a copy, which
 /// would be the same work again: it is left to a person.
 ///
 /// `right` returns an item's right to its ID, by page; `is_archived` returns true for IDs that are in no page.
 ///
-/// Fresh IDs depend only on the text, so that two repairs give the same result, and a dry run shows the IDs of the
-/// real run.
+/// Fresh IDs depend only on the text, so that two repairs give the same result, and a dry run shows the IDs
+/// of the real run.
 pub fn mend(
     pages: &[Mendable<'_>],
     right: &dyn Fn(usize, &Document<'_>, &Item<'_>) -> Right,

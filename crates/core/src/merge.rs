@@ -1,9 +1,8 @@
 //! Three-way merge of a queue document: item by item, and within an item field by field.
 //!
-//! Changes of one side are taken. Where both sides differ, the result has both, in a form that parses, and the
-//! conflict
-//! is reported. Items are compared, not their places: if one side moves an item and the other retitles it, both
-//! changes are kept. Knows nothing of git, files or leases.
+//! Changes of one side are taken. Where both sides differ, the result has both, in a form that parses, and
+//! the conflict is reported. Items are compared, not their places: if one side moves an item and the other
+//! retitles it, both changes are kept. Knows nothing of git, files or leases.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,13 +51,13 @@ const MARK: char = '\u{feff}';
 pub struct MergedText {
     pub text: String,
     pub conflicts: Vec<Conflict>,
-    /// True if the items could not be told apart, so that conflicts stand between git's markers. The
-    /// text does not parse until a person has resolved them.
+    /// True if the items could not be told apart, so that conflicts stand between git's markers. The text
+    /// does not parse until a person has resolved them.
     pub has_markers: bool,
 }
 
-/// Merges `ours` and `theirs` with the merge base `base`. Items for which `is_held` is true keep their presence and
-/// status from `ours`: their holders are still at work.
+/// Merges `ours` and `theirs` with the merge base `base`. Items for which `is_held` is true keep their
+/// presence and status from `ours`: their holders are still at work.
 pub fn merge(
     base: &str,
     ours: &str,
@@ -174,9 +173,8 @@ pub fn merge_named(
     }
 }
 
-/// Unites `ours` and `theirs` without a known merge base, keeping everything. Items stay in the order of `ours`.
-/// `None` if the items
-/// could not be told apart.
+/// Unites `ours` and `theirs` without a known merge base, keeping everything. Items stay in the order of
+/// `ours`. `None` if the items could not be told apart.
 pub fn unite(ours: &str, theirs: &str) -> Option<String> {
     let merged = merge("", ours, theirs, &|_| true);
     (!merged.has_markers).then_some(merged.text)

@@ -1,8 +1,8 @@
-//! An item's keys: `(key: value, …)` on its title line and the fenced `yaml task` block, read and edited without
-//! loss.
+//! An item's keys: `(key: value, …)` on its title line and the fenced `yaml task` block, read and edited
+//! without loss.
 //!
-//! Knows keys and their types, not lanes or lists. The common case is a scan of the bytes. The YAML parser is used
-//! only for escapes, block scalars and anchors.
+//! Knows keys and their types, not lanes or lists. The common case is a scan of the bytes. The YAML parser is
+//! used only for escapes, block scalars and anchors.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -442,7 +442,7 @@ mod tests {
             ("idle", None),
         ] {
             assert_eq!(read_field(Shape::Mode, &mode.into()), expected, "{mode}");
-            // What is remembered apart is no key of a text.
+            // A key kept apart from the text is no key of a text.
             let name = Key::Mode.as_str().to_owned();
             assert_eq!(
                 read_line(&format!("{name}: {mode}")),
@@ -521,7 +521,7 @@ mod tests {
             ),
             ("a", "priority", None, "a"),
             ("a (role: x)", "priority", None, "a (role: x)"),
-            // What would be read as more of the last value stands before it.
+            // A key that would be read as part of the last value goes before it.
             (
                 "a (done_when: grep -q '{' f)",
                 "role",
@@ -546,7 +546,7 @@ mod tests {
                 Some("\"c, d\""),
                 "a (\"b (answer: \"c, d\")",
             ),
-            // What would read as something else is kept as null.
+            // If the rest would read differently, the key is kept as null.
             (
                 "a (foo: b, role: x)",
                 "role",
@@ -711,7 +711,7 @@ mod tests {
         assert_eq!(flow(&value), "{a: [1, 2.5, true, null], b: {c: \"x, y\"}}");
     }
 
-    /// What the scan takes for ordinary must mean to the YAML parser what it means to the scan.
+    /// The scan and the YAML parser must agree on ordinary text.
     #[test]
     fn the_scan_agrees_with_the_yaml_parser() {
         use proptest::prelude::{ProptestConfig, Strategy, prop_oneof};
@@ -756,7 +756,7 @@ mod tests {
         }
     }
 
-    /// Whether what the scan makes of `text` is what the parser does, if the scan takes it for ordinary.
+    /// Checks that the scan reads `text` as the parser does, if the scan considers it ordinary.
     fn agrees(text: &str) -> Result<(), String> {
         let scanned = Lines::of(text, 0..text.len());
         let names: Vec<&str> = scanned

@@ -1,5 +1,5 @@
-//! Diagnoses a run from its activity, and picks the reaction. Pure: the time is a value, and the caller keeps earlier
-//! diagnoses.
+//! Diagnoses a run from its activity, and picks the reaction. Pure: the time is a value, and the caller keeps
+//! earlier diagnoses.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -116,7 +116,7 @@ pub struct Watched {
     progress: u32,
     /// Steps at the last recovery.
     recovered: u32,
-    /// Hash of the worktree at the last look, since when it is unchanged, and the output by then.
+    /// Fingerprint of the worktree at the last look, since when it is unchanged, and the output by then.
     pub files: Option<u64>,
     pub files_since: Timestamp,
     pub output: u64,
@@ -202,8 +202,8 @@ impl Watched {
         self.nudges > 1 && self.told.iter().any(|(told, _)| *told == symptom)
     }
 
-    /// Resets the nudges after progress, so that the next one is gentle again. Troubles of calls and time are not
-    /// repeated.
+    /// Resets the nudges after progress, so that the next one is gentle again. Troubles of calls and time are
+    /// not repeated.
     pub fn forgive(&mut self) {
         self.nudges = 0;
         self.told
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
     use crate::activity::Effect;
 
-    /// One that works for ten minutes at most, a call each second; with what was found of it by a look behind each.
+    /// A run of at most ten minutes with a call each second, and the findings after each call.
     struct Run {
         activity: Activity,
         watched: Watched,
@@ -439,7 +439,7 @@ mod tests {
             "{:?}",
             run.found
         );
-        // Who does not is paused.
+        // Without recovery the run is paused.
         let mut run = Run::begin();
         (0..40).for_each(|call| run.call(call, false, Effect::Look));
         assert_eq!(run.found.last().map(|(_, deed)| *deed), Some(Deed::Paused));

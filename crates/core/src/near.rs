@@ -1,7 +1,7 @@
 //! Near misses: finds the known word that a mistyped one was probably meant to be.
 
-/// Returns the candidate closest to `word`, if it is close enough. At most a third of the letters of the shorter
-/// one, and at most three, may be missing, added, wrong or swapped. Case does not count.
+/// Returns the candidate closest to `word`, if it is close enough. At most a third of the letters of the
+/// shorter one, and at most three, may be missing, added, wrong or swapped. Case does not count.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let near = candidates
@@ -11,10 +11,9 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, other)| other)
 }
 
-/// Returns the candidate that `word` is but for its case or one typo: a letter missing, added, wrong or swapped.
-/// Short
-/// words may be meant as they are (`code` beside `mode`). So may words with another first letter (`preview` beside
-/// `review`), or with an ending (`approved`).
+/// Returns the candidate that `word` is but for its case or one typo: a letter missing, added, wrong or
+/// swapped. Short words may be meant as they are (`code` beside `mode`). So may words with another first
+/// letter (`preview` beside `review`), or with an ending (`approved`).
 pub fn mistyped<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let is_meant =
@@ -38,14 +37,14 @@ fn is_slip(word: &str, other: &str) -> bool {
     word.chars().next() == other.chars().next() && distance(word, other) == Some(1)
 }
 
-/// Returns true if `word` may be a correction of `other`. A text with a number means another thing with another
-/// number.
+/// Returns true if `word` may be a correction of `other`. A text with a number means another thing with
+/// another number.
 pub fn corrects(word: &str, other: &str) -> bool {
     !other.contains(|c: char| c.is_ascii_digit()) && distance(word, other).is_some()
 }
 
-/// Returns the number of different letters, if the two are near. Two letters are too few to guess from, and more than
-/// 32 are no word.
+/// Returns the number of different letters, if the two are near. Two letters are too few to guess from, and
+/// more than 32 are no word.
 fn distance(word: &str, other: &str) -> Option<usize> {
     let [count, length] = [word, other].map(|word| word.chars().count());
     let most = count.min(length).div_ceil(3).min(3);

@@ -1,8 +1,6 @@
-//! Distance of two texts of a queue: the number of different lines and words, each with its lane and item, and of
-//! different
-//! boxes, IDs and keys. It decides on which earlier text a save is based. A line that resembles another one in its
-//! place
-//! counts as that line, corrected or continued.
+//! Distance of two texts of a queue: the number of different lines and words, each with its lane and item,
+//! and of different boxes, IDs and keys. It decides on which earlier text a save is based. A line that
+//! resembles another one in its place counts as that line, corrected or continued.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
@@ -61,8 +59,8 @@ impl Nearness {
         &self.other
     }
 
-    /// Returns the number of different lines, words, boxes, IDs and keys. Case, punctuation, blanks and line ends
-    /// don't count.
+    /// Returns the number of different lines, words, boxes, IDs and keys. Case, punctuation, blanks and line
+    /// ends don't count.
     pub fn distance(&self) -> u64 {
         let once = self.lines.values().filter(|line| line.more.abs() == 1);
         let (saved, mut others): (Vec<&Line>, Vec<&Line>) = once.partition(|line| line.more > 0);

@@ -36,8 +36,8 @@ impl NeedKind {
     }
 }
 
-/// Returns the reason for which a person is needed, with its kind and text: the question, or `reason` for a dead
-/// item.
+/// Returns the reason for which a person is needed, with its kind and text: the question, or `reason` for a
+/// dead item.
 pub fn need_of<'l>(
     lacks: &'l [Lack],
     reason: Option<&str>,

@@ -108,8 +108,7 @@ pub(super) fn in_place(
         }
     }
     let has_id = patch.id.is_some() || item.id.is_some();
-    // The text below is prose while the item has no parenthesis of its own. Under an ID it would be read as keys if
-    // it came next.
+    // A parenthesis below is prose so far. Under an ID it would be read as keys if it came next.
     let under = &text[markup::line_end(text, item.head.end, item.span.end)..item.span.end];
     let has_words_below = has_id && metadata::find_parenthesis_below(under, Owner::State).is_some();
     if metadata::parenthesis_behind(&line, title).is_none() {
@@ -159,8 +158,8 @@ pub(super) fn in_place(
     edits
 }
 
-/// Returns true if a cancelled item's title can be struck out and its line has a status, so that it does not look
-/// done.
+/// Returns true if a cancelled item's title can be struck out and its line has a status, so that it does not
+/// look done.
 fn may_be_struck(line: &str, title: Range<usize>, below: &str) -> bool {
     !title.is_empty()
         && markup::shows_struck(
@@ -170,9 +169,8 @@ fn may_be_struck(line: &str, title: Range<usize>, below: &str) -> bool {
         && metadata::line_has(line, title.end, Key::Status.as_str())
 }
 
-/// Returns a title line, from behind its ID up to `end`, with its parenthesis on a line of its own, and the end of
-/// the
-/// replaced text. `None` if the parenthesis is there already.
+/// Returns a title line, from behind its ID up to `end`, with its parenthesis on a line of its own, and the
+/// end of the replaced text. `None` if the parenthesis is there already.
 fn set_below(
     document: &Document<'_>,
     item: &Item<'_>,
@@ -232,8 +230,8 @@ fn indent_below(document: &Document<'_>, item: &Item<'_>, end: usize) -> String 
         .map_or(usual, str::to_owned)
 }
 
-/// Returns a rendered block whose box and `status:` key show the status, at that place of a document with those
-/// lanes.
+/// Returns a rendered block whose box and `status:` key show the status, at that place of a document with
+/// those lanes.
 pub(super) fn said(block: &str, status: Status, place: LanePlace, lanes: LaneSet) -> String {
     let (document, _) = parse(block);
     let needs_key = lane::needs_key(status, place, lanes);

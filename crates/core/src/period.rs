@@ -70,8 +70,8 @@ impl FromStr for Period {
     }
 }
 
-/// Parses whole numbers with units, each at most once, in falling order. A bare number is seconds and may have a
-/// fraction.
+/// Parses whole numbers with units, each at most once, in falling order. A bare number is seconds and may
+/// have a fraction.
 fn parse(text: &str) -> Option<Period> {
     if let Ok(seconds) = text.parse::<f64>() {
         let is_plain = text

@@ -1,7 +1,7 @@
 //! A plan: a planner's checklist, read into items to add, or its problems.
 //!
-//! Pure. Only titles, descriptions and a few keys of a planner's text reach a queue. A planner can't set an item's
-//! owner, its progress or its approvers.
+//! Pure. Only titles, descriptions and a few keys of a planner's text reach a queue. A planner can't set an
+//! item's owner, its progress or its approvers.
 
 use serde_yaml::Value;
 
@@ -349,7 +349,7 @@ impl Judge<'_, '_> {
                 tags: task.tags.clone(),
                 ..again
             };
-            // Only a role that differs from the default is written.
+            // The usual role is not written, so roles are not compared.
             let (again, meant) = (
                 Task { role: None, ..kept },
                 Task {

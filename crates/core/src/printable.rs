@@ -13,9 +13,8 @@ pub fn one_line(words: &str, most: usize) -> String {
 }
 
 /// Returns true if a terminal would obey or hide the character. These are control characters, and Unicode's
-/// bidirectional
-/// marks, which reorder text around them. Also those without a width (tags, joiners): they can hide text that a
-/// model reads.
+/// bidirectional marks, which reorder text around them. Also those without a width (tags, joiners): they can
+/// hide text that a model reads.
 pub fn is_command(c: char) -> bool {
     c.is_control() && c != '\t'
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')

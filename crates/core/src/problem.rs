@@ -28,8 +28,8 @@ impl Severity {
     }
 }
 
-/// A problem. `code` is a stable kebab-case name (`duplicate-id`, `dependency-cycle`, …) for programs; `message` and
-/// `hint` are for people, in lower case and without a final period.
+/// A problem. `code` is a stable kebab-case name (`duplicate-id`, `dependency-cycle`, …) for programs;
+/// `message` and `hint` are for people, in lower case and without a final period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub code: &'static str,
@@ -77,8 +77,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// Returns the place of the byte `offset` in `text`. An offset past the end is the end; one inside a character is
-    /// that character.
+    /// Returns the place of the byte `offset` in `text`. An offset past the end is the end; one inside a
+    /// character is that character.
     pub fn of(text: &str, offset: usize) -> Position {
         let offset = text.floor_char_boundary(offset);
         let start = line_start(text, offset);
@@ -92,8 +92,8 @@ impl Position {
 /// Maximum characters of a line that are shown around the problem.
 const SHOWN: usize = 120;
 
-/// Returns the problem for people: `path:line:column: error: message`, the line with a caret under the span, and the
-/// hint.
+/// Returns the problem for people: `path:line:column: error: message`, the line with a caret under the span,
+/// and the hint.
 pub fn render(path: &str, text: &str, problem: &Problem) -> String {
     let Position { line, column } = Position::of(text, problem.span.start);
     let severity = problem.severity.as_str();
@@ -107,9 +107,8 @@ pub fn render(path: &str, text: &str, problem: &Problem) -> String {
     out
 }
 
-/// Returns the line with its number, and carets under the span. Of a very long line only the part around the span is
-/// shown;
-/// control characters are shown as `·`.
+/// Returns the line with its number, and carets under the span. Of a very long line only the part around the
+/// span is shown; control characters are shown as `·`.
 pub fn excerpt(text: &str, span: &Range<usize>) -> String {
     let start = text.floor_char_boundary(span.start);
     let end = text.floor_char_boundary(span.end).max(start);

@@ -8,9 +8,9 @@ use crate::stood::Stood;
 use crate::task::Status;
 use crate::text::{Edit, apply};
 
-/// Returns `text` with the `edits` of each of `things`, in order. The text is read again only where some would touch
-/// each other,
-/// or where text behind them would join other text: an indented line, or a heading next to a rule.
+/// Returns `text` with the `edits` of each of `things`, in order. The text is read again only where some
+/// would touch each other, or where text behind them would join other text: an indented line, or a heading
+/// next to a rule.
 pub fn apply_each<T>(
     mut text: String,
     mut things: Vec<T>,
@@ -53,8 +53,8 @@ pub fn apply_each<T>(
     text
 }
 
-/// Returns the edits that make `item` (`None`: it is not there) read as `was`, in its lane; `None` for `was` removes
-/// it. Without a status it keeps that of its place and text.
+/// Returns the edits that make `item` (`None`: it is not there) read as `was`, in its lane; `None` for `was`
+/// removes it. Without a status it keeps that of its place and text.
 pub fn set_item(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
@@ -92,9 +92,8 @@ fn with_newlines(text: &str, newline: &str) -> String {
         .replace('\n', newline)
 }
 
-/// Returns the lines of `text` with their line ends in `block`. New lines get that of its first line, or keep their
-/// own if both
-/// text and document are mixed. The last line gets that of `block` by the same rule.
+/// Returns the lines of `text` with their line ends in `block`. New lines get that of its first line, or keep
+/// their own if both text and document are mixed. The last line gets that of `block` by the same rule.
 fn with_newlines_of(document: &Document<'_>, block: &str, text: &str) -> String {
     let is_mixed = |text: &str| text.contains('\n') && markup::only_newline(text).is_none();
     let is_own = is_mixed(text) && is_mixed(document.text());

@@ -193,8 +193,8 @@ pub fn names(question: &str, breach: &Breach) -> bool {
     of_rule.contains(&format!("{AND}{}{AND}", breach.what))
 }
 
-/// Returns the rules that a command line breaks. Each of its commands counts, also one run by another, but none in
-/// quotes.
+/// Returns the rules that a command line breaks. Each of its commands counts, also one run by another, but
+/// none in quotes.
 pub fn of_command(rules: &BoardRules, line: &str) -> Vec<Breach> {
     let commands = commands_of(line);
     let begins = |words: &str| {

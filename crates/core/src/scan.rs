@@ -1,8 +1,9 @@
 //! The plain form of a queue document, read line by line: several times as fast as the Markdown parser.
 //!
 //! Most queues are plain: headings, paragraphs, and lists at the margin whose items hold indented text and
-//! closed fences. For such a document the scan finds exactly what the Markdown parser would, as far as a queue is
-//! concerned. It rejects any other document, and never guesses. Knows Markdown, not its meaning in a queue.
+//! closed fences. For such a document the scan finds exactly what the Markdown parser would, as far as a
+//! queue is concerned. It rejects any other document, and never guesses. Knows Markdown, not its meaning in a
+//! queue.
 
 use std::ops::Range;
 
@@ -33,8 +34,8 @@ pub struct ListItem<'s> {
     pub fences: &'s [Range<usize>],
 }
 
-/// Calls `found` for each block of `text` from `body` on. Returns false if the document isn't plain; earlier calls
-/// are then void.
+/// Calls `found` for each block of `text` from `body` on. Returns false if the document isn't plain; earlier
+/// calls are then void.
 pub fn scan(text: &str, body: usize, found: &mut impl FnMut(PlainBlock<'_>)) -> bool {
     Scan {
         text: text.as_bytes(),
@@ -134,8 +135,8 @@ impl Scan<'_> {
         is_plain.then_some(task)
     }
 
-    /// Reads the text under a list item's first line, which ends at `end`. Returns the end of its last non-blank
-    /// line.
+    /// Reads the text under a list item's first line, which ends at `end`. Returns the end of its last
+    /// non-blank line.
     fn rest_of_item(
         &mut self,
         text: &str,
@@ -191,8 +192,8 @@ impl Scan<'_> {
         Some(end)
     }
 
-    /// Returns true if the line may have a box or fence. Few lines have any, so the search continues past the line's
-    /// end.
+    /// Returns true if the line may have a box or fence. Few lines have any, so the search continues past the
+    /// line's end.
     fn has_marks(&mut self, line: &Range<usize>) -> bool {
         if self.mark < line.start {
             let found = memchr3(b'[', b'`', b'~', &self.text[line.start..]);
@@ -241,8 +242,8 @@ impl Scan<'_> {
     }
 }
 
-/// Returns true if there are control characters other than line feeds. Tabs and carriage returns affect columns and
-/// lines.
+/// Returns true if there are control characters other than line feeds. Tabs and carriage returns affect
+/// columns and lines.
 fn has_controls(bytes: &[u8]) -> bool {
     // Chunks of bytes without an early exit inside let the compiler vectorize this.
     let is_control = |byte: u8| u8::from(byte < b' ') & u8::from(byte != b'\n');
@@ -405,7 +406,7 @@ mod tests {
         (vec(line, 0..24), ends).prop_map(|(lines, end)| lines.join("\n") + end)
     }
 
-    /// All that is public of a document, and what moves are made from.
+    /// The whole document and its problems, for comparison.
     fn told(read: &(Document<'_>, Vec<crate::problem::Problem>)) -> String {
         format!("{read:#?}")
     }
@@ -449,7 +450,7 @@ mod tests {
             prop_assert_eq!(told(&parse(&text)), told(&parse_as_markdown(&text)), "{:?}", text);
         }
 
-        /// What is glued together from plain documents is read apart again.
+        /// Documents made of lines of plain ones read as with the Markdown parser.
         #[test]
         fn every_pair_of_lines_reads_as_the_markdown_parser_has_it(
             before in select(lines().0), first in select(lines().1), second in select(lines().0), after in vec(select(lines().0), 0..3)

@@ -1,6 +1,5 @@
-//! Finds the commands of a shell line, as far as possible without a shell. A command can be hidden on purpose: a rule
-//! is
-//! no sandbox.
+//! Finds the commands of a shell line, as far as possible without a shell. A command can be hidden on
+//! purpose: a rule is no sandbox.
 
 /// Words that run the command behind them.
 const RUNNERS: [&str; 21] = [
@@ -13,8 +12,8 @@ const SHELLS: [&str; 4] = ["bash", "dash", "sh", "zsh"];
 /// Options of git before its command that take a word.
 const GIT_OPTIONS: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
-/// Returns the words of each command without quotes. Programs come without their paths, and git without the options
-/// before its command.
+/// Returns the words of each command without quotes. Programs come without their paths, and git without the
+/// options before its command.
 pub fn commands_of(line: &str) -> Vec<Vec<String>> {
     parts(line)
         .iter()

@@ -133,8 +133,8 @@ impl From<Status> for State {
 }
 
 impl State {
-    /// Returns the state of an item with this status and these keys. Keys that have no meaning in the status are
-    /// ignored.
+    /// Returns the state of an item with this status and these keys. Keys that have no meaning in the status
+    /// are ignored.
     pub fn read(status: Status, keys: &Fields<'_>) -> State {
         let not_before = keys.time(Key::NotBefore);
         let holder = || Holding {
@@ -410,9 +410,8 @@ impl Submission {
 const DIGITS: usize = 12;
 
 impl Approval {
-    /// Parses `role/name@commit`, for work at `commit`. An approval of another commit does not count; one without a
-    /// commit,
-    /// as a person may type it, is for this commit.
+    /// Parses `role/name@commit`, for work at `commit`. An approval of another commit does not count; one
+    /// without a commit, as a person may type it, is for this commit.
     fn read(text: &str, commit: Option<&str>) -> Option<Approval> {
         let (who, given_for) = match text.rsplit_once('@') {
             Some((who, "")) => (who, commit),

@@ -208,8 +208,8 @@ impl StateKeys {
         })
     }
 
-    /// Returns the `fields` of a text with these keys in place of its own. Of two `not_before` times the later
-    /// counts.
+    /// Returns the `fields` of a text with these keys in place of its own. Of two `not_before` times the
+    /// later counts.
     pub(crate) fn over<'t>(&self, fields: Fields<'t>) -> Fields<'t> {
         let typed = fields.time(Key::NotBefore).max(self.not_before());
         let Fields(mut fields) = fields;

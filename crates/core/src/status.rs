@@ -97,7 +97,7 @@ words! {
     /// Effect on a parent when this child used up its attempts.
     #[derive(Default)]
     OnFailure {
-        /// The child gets its attempts once more, in a fresh session; after that a person is asked.
+        /// The child gets its attempts once more; after that a person is asked.
         Retry "retry",
         /// The parent waits until a person has looked after the child.
         Escalate "escalate",

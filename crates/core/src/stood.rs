@@ -164,11 +164,9 @@ impl Document<'_> {
             .rposition(|lane| lane.heading.end <= at && at <= lane.body.end)
     }
 
-    /// Returns the place in a lane of that kind for an item that stood there. It goes under its heading, before the
-    /// first known item
-    /// that followed it, else behind the last that preceded it; between neither if none is there. Without a lane of
-    /// that kind
-    /// any lane will do. `None`: the place no longer exists.
+    /// Returns the place in a lane of that kind for an item that stood there. It goes under its heading,
+    /// before the first known item that followed it, else behind the last that preceded it; between neither
+    /// if none is there. Without a lane of that kind any lane will do. `None`: the place no longer exists.
     pub(super) fn berth(&self, stood: &Stood, kind: LaneKind) -> Option<Berth> {
         let may_be = |here| here == kind || !self.lane_set.has(kind);
         let lane = match &stood.lane {

@@ -57,8 +57,8 @@ pub struct Task {
     pub max_wait: Option<Period>,
     /// When a person has to approve: before the `start`, before the `merge`.
     pub approve: Vec<Consent>,
-    /// Roles or [`PERSON`] that have to approve the work before its merge. A number means that many reviewers,
-    /// `none` no review. `None`: the default of config.yaml.
+    /// Roles or [`PERSON`] that have to approve the work before its merge. A number means that many
+    /// reviewers, `none` no review. `None`: the default of config.yaml.
     pub review: Option<Vec<String>>,
     /// Effect of its failure on its parent.
     pub on_failure: OnFailure,
@@ -92,8 +92,8 @@ impl Task {
         )
     }
 
-    /// Reads the keys of an item; missing keys take the queue's values, then the defaults. The description is left
-    /// empty.
+    /// Reads the keys of an item; missing keys take the queue's values, then the defaults. The description is
+    /// left empty.
     pub fn read(id: TaskId, title: &str, state: State, keys: &Fields<'_>, queue: &Front) -> Task {
         let texts = |key| keys.texts(key).unwrap_or_default();
         let priority = keys
@@ -171,8 +171,8 @@ impl Task {
         self.state.status()
     }
 
-    /// Returns everything that could be run or sent to an agent, as one text. An answer is part of it,
-    /// as it passes for a person's word. The ID, keys that Tavern writes and keys that only set the order are not.
+    /// Returns everything that could be run or sent to an agent, as one text. An answer is part of it, as it
+    /// passes for a person's word. The ID, keys that Tavern writes and keys that only set the order are not.
     pub fn wording(&self) -> String {
         let mut text = serde_json::to_string(&self.words()).expect("it is plain data");
         for (key, words) in self.words_for_a_person() {
@@ -181,9 +181,8 @@ impl Task {
         text
     }
 
-    /// Returns the [`wording`](Self::wording) line by line. Lines of the description stay as they are; other lines
-    /// begin with
-    /// a blank and their key, which no line of the description does.
+    /// Returns the [`wording`](Self::wording) line by line. Lines of the description stay as they are; other
+    /// lines begin with a blank and their key, which no line of the description does.
     pub fn wording_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         add_lines(
@@ -294,8 +293,8 @@ impl Task {
         !self.state.allowed && self.approve.contains(&Consent::Start)
     }
 
-    /// Returns the required approvers, one name for each approval: roles, or [`PERSON`]. `general` is the default of
-    /// config.yaml.
+    /// Returns the required approvers, one name for each approval: roles, or [`PERSON`]. `general` is the
+    /// default of config.yaml.
     pub fn reviewers(&self, general: &[String]) -> Vec<String> {
         let mut reviewers = Vec::new();
         for name in self.review.as_deref().unwrap_or(general) {

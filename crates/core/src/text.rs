@@ -39,9 +39,8 @@ impl Edit {
     }
 }
 
-/// Returns `text` with all `edits` applied at once. They must not overlap; insertions at the same place keep their
-/// order.
-/// All other bytes stay the same.
+/// Returns `text` with all `edits` applied at once. They must not overlap; insertions at the same place keep
+/// their order. All other bytes stay the same.
 pub fn apply(text: &str, edits: &[Edit]) -> String {
     let mut sorted: Vec<&Edit> = edits.iter().collect();
     sorted.sort_by_key(|edit| (edit.span.start, edit.span.end));

@@ -1,8 +1,8 @@
 //! A cron expression in a time zone. Knows nothing of the scheduled items.
 //!
-//! At clock changes a time counts once. A skipped time is the first moment after the gap; a repeated time is the
-//! first of
-//! the two. Hourly expressions follow elapsed time instead, so that there is neither a gap nor a pause.
+//! At clock changes a time counts once. A skipped time is the first moment after the gap; a repeated time is
+//! the first of the two. Hourly expressions follow elapsed time instead, so that there is neither a gap nor a
+//! pause.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! The end of a title line that other programs read: it stays there, and is no part of the title.
 //!
-//! Obsidian's block IDs and comments, and the fields of its Tasks plugin (obsidian-tasks-group/obsidian-tasks,
-//! `DefaultTaskSerializer.ts`): Tasks takes one field after the other from the end of a line, up to the first other
-//! text.
+//! Obsidian's block IDs and comments, and the fields of its Tasks plugin
+//! (obsidian-tasks-group/obsidian-tasks, `DefaultTaskSerializer.ts`): Tasks takes one field after the other
+//! from the end of a line, up to the first other text.
 
 /// Returns the length of a title line, from behind its box, without that end.
 pub fn before_tail(line: &str) -> usize {

@@ -8,9 +8,8 @@ enum GlobSign {
     Byte(u8),
 }
 
-/// Returns the first pattern of `own` that may match a path of one of `others`. A folder matches everything in it; a
-/// last
-/// name with a dot is no folder.
+/// Returns the first pattern of `own` that may match a path of one of `others`. A folder matches everything
+/// in it; a last name with a dot is no folder.
 pub fn shared<'t>(own: &'t [String], others: &[String]) -> Option<&'t str> {
     let meets = |one: &str| others.iter().any(|other| overlap(one, other));
     own.iter().map(String::as_str).find(|one| meets(one))
@@ -56,9 +55,8 @@ fn is_folder(pattern: &str) -> bool {
             .contains(['.', '*', '?', '[', '{'])
 }
 
-/// `**` is the same as `*`, which crosses `/` here. From `[` or `{` on, anything matches: keeping two items apart
-/// needlessly
-/// does no harm.
+/// `**` is the same as `*`, which crosses `/` here. From `[` or `{` on, anything matches: keeping two items
+/// apart needlessly does no harm.
 fn plain(pattern: &str) -> Vec<GlobSign> {
     let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
     let end = pattern.find(['[', '{']);

@@ -1,7 +1,7 @@
 //! Reasons to wake a planner: states of the board that no agent's work changes any more.
 //!
-//! Each state has its own ID, made only from the state. The planning item for it gets that
-//! ID. Wherever the ID is found, in a queue, an archive or the log, the planner has been woken for it.
+//! Each state has its own ID, made only from the state. The planning item for it gets that ID. Wherever the
+//! ID is found, in a queue, an archive or the log, the planner has been woken for it.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -83,9 +83,8 @@ impl PlannerNeed {
     }
 }
 
-/// Returns the states of `causes` in the queue that need a planner; none while one of its planning items is open. The
-/// results
-/// of a planning item wake no planner again, which could loop for ever.
+/// Returns the states of `causes` in the queue that need a planner; none while one of its planning items is
+/// open. The results of a planning item wake no planner again, which could loop for ever.
 pub fn needs(
     queue: &str,
     document: &Document<'_>,

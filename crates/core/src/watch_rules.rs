@@ -17,7 +17,7 @@ pub const MOST_CALLS: usize = 20;
 pub struct WatchRules {
     /// Interval of checks; 0: only by `tavern-watch`, every 30 s.
     pub every: Period,
-    /// Failures of the same call in a row; or, two more than this, of any calls.
+    /// Failures of the same call in a row, or of any calls among the last `failures` + 2.
     pub failures: u32,
     /// Repetitions of the same call among the last 20.
     pub repeats: u32,

@@ -15,9 +15,8 @@ use crate::states::{StateKeys, States};
 use crate::text::{Edit, apply};
 use crate::yaml;
 
-/// Parses a text in the spelling of tests: behind an ID a parenthesis may also have keys of a state. They are kept
-/// apart from
-/// the text, with the status in it.
+/// Parses a text in the spelling of tests: behind an ID a parenthesis may also have keys of a state. They are
+/// kept apart from the text, with the status in it.
 pub(crate) fn with_states(typed: &str) -> Document<'static> {
     let (mut edits, mut remembered) = (Vec::new(), Vec::new());
     let (document, _) = parse(typed);

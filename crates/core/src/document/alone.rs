@@ -21,10 +21,9 @@ pub fn parse_alone<'t>(text: &'t str, front: &Front) -> Document<'t> {
 }
 
 impl Document<'_> {
-    /// Returns the result of `edits`: those of [`Document::change`] for `item`, or of [`Document::add`] for none.
-    /// `None` if the changed
-    /// or added item does not read as task `id` with `status`. `Document::applied` checks all other items when it
-    /// makes the edits.
+    /// Returns the result of `edits`: those of [`Document::change`] for `item`, or of [`Document::add`] for
+    /// none. `None` if the changed or added item does not read as task `id` with `status`.
+    /// `Document::applied` checks all other items when it makes the edits.
     pub fn written(
         &self,
         item: Option<&Item<'_>>,
@@ -58,8 +57,8 @@ impl Document<'_> {
         plainly.or_else(in_full)
     }
 
-    /// Returns the result for the item from the edits alone, without reading a long document again;
-    /// `None` where they are not enough.
+    /// Returns the result for the item from the edits alone, without reading a long document again; `None`
+    /// where they are not enough.
     fn written_alone(
         &self,
         item: Option<&Item<'_>>,

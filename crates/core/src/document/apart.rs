@@ -14,9 +14,8 @@ const LONGEST: usize = 40;
 pub const ABOVE: &str = " › ";
 
 impl Document<'_> {
-    /// Returns, for each item's index that shares its title, a prefix such as `Cart › `: the nearest heading or list
-    /// item
-    /// above in which such items differ. Items in the same context get none.
+    /// Returns, for each item's index that shares its title, a prefix such as `Cart › `: the nearest heading
+    /// or list item above in which such items differ. Items in the same context get none.
     pub fn apart(&self) -> HashMap<usize, String> {
         let mut alike: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, item) in self.items().iter().enumerate() {
@@ -71,8 +70,8 @@ impl Document<'_> {
         apart
     }
 
-    /// Returns the texts of headings and list items above the items at these indices, innermost first. Lanes are left
-    /// out.
+    /// Returns the texts of headings and list items above the items at these indices, innermost first. Lanes
+    /// are left out.
     pub(crate) fn names_above(&self, mut indices: Vec<usize>) -> HashMap<usize, Vec<String>> {
         if indices.is_empty() {
             return HashMap::new();
@@ -140,7 +139,7 @@ mod tests {
                 "# A\n- [ ] x\n# B\n- [ ] x\n- [ ] y\n",
                 &["A › ", "B › ", ""],
             ),
-            // What is nearer, and the same for all, does not tell them apart.
+            // A nearer heading that is the same for all does not distinguish them.
             (
                 "# A\n## Web\n- [ ] x\n# B\n## Web\n- [ ] x\n",
                 &["A › ", "B › "],

@@ -1,5 +1,5 @@
-//! Context above an item that its author may have relied on: headings, plain list items, and text that introduces
-//! them.
+//! Context above an item that its author may have relied on: headings, plain list items, and text that
+//! introduces them.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -13,9 +13,8 @@ use crate::markup;
 const MOST_TEXT: usize = 1 << 10;
 
 impl Document<'_> {
-    /// Returns the headings and plain list items above `item`, outermost first, with the text that introduces them.
-    /// Empty if
-    /// headings are lanes: those show progress, and items move between them.
+    /// Returns the headings and plain list items above `item`, outermost first, with the text that introduces
+    /// them. Empty if headings are lanes: those show progress, and items move between them.
     pub fn around(&self, item: &Item<'_>) -> String {
         if self.has_lanes() {
             return String::new();
@@ -63,9 +62,8 @@ impl Document<'_> {
             .join("\n")
     }
 
-    /// Returns each heading within `bounds`, with those above it, and the range up to the next one. The first entry
-    /// has no
-    /// heading: the text before them.
+    /// Returns each heading within `bounds`, with those above it, and the range up to the next one. The first
+    /// entry has no heading: the text before them.
     pub(crate) fn sections(&self, bounds: &Range<usize>) -> Vec<(Vec<String>, Range<usize>)> {
         let mut sections = vec![(Vec::new(), bounds.clone())];
         let may_head = |line: &str| {
@@ -129,9 +127,9 @@ impl Document<'_> {
         outside
     }
 
-    /// Returns the document with one item for each run of adjacent items, and the number of runs that begin up to
-    /// `last`. The
-    /// context needs no more, so that ten thousand items need not be read. `None` if the items are read.
+    /// Returns the document with one item for each run of adjacent items, and the number of runs that begin
+    /// up to `last`. The context needs no more, so that ten thousand items need not be read. `None` if the
+    /// items are read.
     fn shortened(&self, last: usize) -> Option<(String, usize)> {
         let ItemList::Outlined { places, .. } = &self.items else {
             return None;

@@ -5,8 +5,8 @@ use crate::markup;
 /// Columns of extra indent that make text code, behind a blank line.
 const CODE: usize = 4;
 
-/// State of the lines so far: fences and quotes are not the item's own, and text below a box belongs to a step or a
-/// part.
+/// State of the lines so far: fences and quotes are not the item's own, and text below a box belongs to a
+/// step or a part.
 #[derive(Default)]
 pub(super) struct Below<'l> {
     /// Text columns of the item, and of the list items around the line.

@@ -87,8 +87,8 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Returns the indices by ID, built on demand. Taking over a save looks up every item, which would be quadratic
-    /// without it.
+    /// Returns the indices by ID, built on demand. Taking over a save looks up every item, which would be
+    /// quadratic without it.
     fn by_id(&self) -> &BTreeMap<TaskId, Vec<usize>> {
         self.ids.get_or_init(|| {
             let mut ids: BTreeMap<TaskId, Vec<usize>> = BTreeMap::new();
@@ -289,9 +289,8 @@ impl<'t> Document<'t> {
         item.aside |= !is_slip;
     }
 
-    /// Returns the number of the line that begins at `start`, counted from the last request. Items are mostly read in
-    /// a row,
-    /// and counting from the top for each would be quadratic.
+    /// Returns the number of the line that begins at `start`, counted from the last request. Items are mostly
+    /// read in a row, and counting from the top for each would be quadratic.
     pub(super) fn line_at(&self, start: usize) -> usize {
         let ends = |span: Range<usize>| memchr_iter(b'\n', &self.text.as_bytes()[span]).count();
         let (at, before) = self.counted.get();

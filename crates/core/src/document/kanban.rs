@@ -9,9 +9,8 @@ use super::Item;
 use crate::markup;
 use crate::problem::Problem;
 
-/// Required indent under a card in columns. The plugin removes four blanks or a tab from each line that begins with
-/// them,
-/// and puts as many before every line.
+/// Required indent under a card in columns. The plugin removes four blanks or a tab from each line that
+/// begins with them, and puts as many before every line.
 const COLUMNS: usize = 4;
 
 /// Returns the problem of a card outside of the first list under a heading.
@@ -24,7 +23,8 @@ pub(super) fn dropped(at: Range<usize>) -> Problem {
     )
 }
 
-/// Returns problems of text with less indent than the plugin's, which it would move, or has moved, further in.
+/// Returns warnings for task blocks, scripts and parts with less indent than the plugin's. It moves them
+/// further in, where they lose their meaning.
 pub(super) fn moved(text: &str, items: &[Item<'_>]) -> Vec<Problem> {
     let of_item = |item: &Item<'_>| {
         let block = item

@@ -12,9 +12,8 @@ use crate::status::Status;
 /// Maximum dependencies of one item.
 const MOST_AFTER: usize = 100;
 
-/// Clears the known status or priority of items that may have their own key for it, and marks those that may be due.
-/// A
-/// key counts only if it is spelt exactly.
+/// Clears the known status or priority of items that may have their own key for it, and marks those that may
+/// be due. A key counts only if it is spelt exactly.
 pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
     let mut leave = |spelling: &str, set: &dyn Fn(&mut ItemPlace)| {
         let mut found = memmem::find_iter(text.as_bytes(), spelling).peekable();
@@ -37,8 +36,8 @@ pub const STAYS_TITLE: &str = "; as it stands it is part of the title";
 
 const IS_TITLE: &str = ", so this parenthesis is part of the title";
 
-/// Reports the reason why a parenthesis is not metadata. Returns whether it is an error: its author relies on the
-/// keys.
+/// Reports the reason why a parenthesis is not metadata. Returns whether it is an error: its author relies on
+/// the keys.
 pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unread) -> bool {
     let written = &text[unread.name.clone()];
     let near = Key::nearest(written).or(Key::named(written));
@@ -77,9 +76,8 @@ pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unrea
     is_error
 }
 
-/// Reports a status at the end of `line`, a title line with its keys below: it is not read, though its author relies
-/// on it.
-/// Returns whether there is one.
+/// Reports a status at the end of `line`, a title line with its keys below: it is not read, though its author
+/// relies on it. Returns whether there is one.
 pub(super) fn tell_status_beside(
     problems: &mut Vec<Problem>,
     text: &str,
@@ -196,8 +194,8 @@ pub(super) fn note<'t>(
     }
 }
 
-/// Returns the first guarding key in a block that is no `yaml task` but has only keys of items: its author relies on
-/// it.
+/// Returns the first guarding key in a block that is no `yaml task` but has only keys of items: its author
+/// relies on it.
 pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem> {
     let mut keys = Vec::new();
     metadata::read_block(text, block, &mut |entry| {

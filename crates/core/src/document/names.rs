@@ -38,8 +38,8 @@ impl<'t> Document<'t> {
         Ok(named.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Returns true if the parenthesis is prose: `(after: the release)` alone, which names no item and resembles no
-    /// name.
+    /// Returns true if the parenthesis is prose: `(after: the release)` alone, which names no item and
+    /// resembles no name.
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
         let is_near = |name: &str| {
             near::nearest(&slug(name), self.by_name().keys().map(|it| &**it)).is_some()
@@ -139,8 +139,8 @@ impl<'t> Document<'t> {
         Some((name, found.key))
     }
 
-    /// Returns the sign of Obsidian Tasks for a dependency behind the title, if an open item here has the ID that it
-    /// names.
+    /// Returns the sign of Obsidian Tasks for a dependency behind the title, if an open item here has the ID
+    /// that it names.
     fn sign_of_blocker(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let line =
             &self.text[item.title.end..markup::line_end(self.text, item.head.end, item.span.end)];
@@ -155,9 +155,8 @@ impl<'t> Document<'t> {
         is_blocked.then_some((start..start + BLOCKED_BY.len_utf8(), Key::After))
     }
 
-    /// The same, in a parenthesis below the title: `after` where it names an item, other guards where only keys stand
-    /// beside.
-    /// Fences and quotes are prose, and text below a box belongs to a step or a part.
+    /// The same, in a parenthesis below the title: `after` where it names an item, other guards where only
+    /// keys stand beside. Fences and quotes are prose, and text below a box belongs to a step or a part.
     fn guard_below(&self, item: &Item<'_>) -> Option<(Range<usize>, Key)> {
         let mut end = markup::line_end(self.text, item.head.end, item.span.end);
         let below = &self.text[end..item.span.end];
@@ -190,8 +189,8 @@ impl<'t> Document<'t> {
         None
     }
 
-    /// Returns the end of the text that a person may have meant as keys. Below an ID programs may write anything, so
-    /// only a parenthesis that continues on the next line counts there.
+    /// Returns the end of the text that a person may have meant as keys. Below an ID programs may write
+    /// anything, so only a parenthesis that continues on the next line counts there.
     fn own_words(&self, item: &Item<'_>, end: usize) -> usize {
         if item.id.is_none() {
             return end;
@@ -269,8 +268,8 @@ impl<'t> Document<'t> {
         false
     }
 
-    /// Returns true if these words are meant as names of items, or look like some, and one is neither the item itself
-    /// nor already a dependency.
+    /// Returns true if these words are meant as names of items, or look like some, and one is neither the
+    /// item itself nor already a dependency.
     fn names_another(&self, item: &Item<'_>, words: &str) -> bool {
         let own = self.index_from(item.span.start);
         let waits = item
@@ -312,8 +311,8 @@ impl<'t> Document<'t> {
         self.by_name().contains_key(slug)
     }
 
-    /// Returns the first item with these words as its ID. All names are collected here, so no ID is searched for in
-    /// the text.
+    /// Returns the first item with these words as its ID. All names are collected here, so no ID is searched
+    /// for in the text.
     pub(super) fn by_id_in(&self, words: &str) -> Option<usize> {
         self.all_names().by_id.get(&words.parse().ok()?).copied()
     }
@@ -324,9 +323,8 @@ impl<'t> Document<'t> {
             .is_some_and(|items| !items.is_empty())
     }
 
-    /// Returns true if the words differ from a name of the document only in the number: `T-9` beside `T-1`, `Phase 9`
-    /// beside
-    /// `Phase 1`.
+    /// Returns true if the words differ from a name of the document only in the number: `T-9` beside `T-1`,
+    /// `Phase 9` beside `Phase 1`.
     pub(super) fn looks_like_a_name(&self, words: &str) -> bool {
         let stems = &self.all_names().stems;
         let of_id = || {
@@ -340,8 +338,8 @@ impl<'t> Document<'t> {
         of_id() || stem(&slug).is_some_and(is_like)
     }
 
-    /// Returns the one item with this title, with these words before its colon, or with this number at its start;
-    /// or all items under this heading.
+    /// Returns the one item with this title, with these words before its colon, or with this number at its
+    /// start; or all items under this heading.
     pub(super) fn called_so(&self, name: &str) -> Option<&[usize]> {
         self.by_name()
             .get(&slug(name))
@@ -570,12 +568,12 @@ mod tests {
                 "- [ ] a (after: the launch, before lunch)",
                 "a (after: the launch, before lunch)",
             ),
-            // One word looks like a name, and so does what is nearly one.
+            // One word looks like a name, and so does a near miss of one.
             ("- [ ] a (after: launch)", "a"),
             ("- [ ] a (after: the release note)", "a"),
             ("- [ ] a (after: the release notes)", "a"),
             ("- [ ] a (after: T-8)", "a"),
-            // What names something that is there is not understood.
+            // A longer form of an existing name is not understood.
             ("- [ ] a (after: T-9: nine)", "a"),
             ("- [ ] a (after: T-9 nine)", "a"),
             ("- [ ] a (after: t-9)", "a"),

@@ -1,6 +1,5 @@
-//! Keys stated in the item's lines below its title: `**Blocked by**: x`, `depends_on: [x]`, `after = x`, or a name
-//! with a list
-//! below it. Does not know whether the named items exist.
+//! Keys stated in the item's lines below its title: `**Blocked by**: x`, `depends_on: [x]`, `after = x`, or a
+//! name with a list below it. Does not know whether the named items exist.
 
 use std::ops::Range;
 
@@ -284,8 +283,8 @@ fn heads(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the fields of a line: each begins with a name and a colon or a statement, and ends at the next.
-/// A line with only one field is returned whole.
+/// Returns the fields of a line: each begins with a name and a colon or a statement, and ends at the next. A
+/// line with only one field is returned whole.
 fn fields(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let signs = memchr3(b'|', "·".as_bytes()[0], "•".as_bytes()[0], line.as_bytes());
     let is_apart = |at: usize| {

@@ -19,9 +19,9 @@ pub(super) struct Other {
     pub near: Option<LaneKind>,
 }
 
-/// Returns true if more headings name lanes than others have items right under them. A typo of a lane's name counts
-/// as
-/// neither. Review as the only lane does not count, as it may be the name of a list of things to look at.
+/// Returns true if more headings name lanes than others have items right under them. A typo of a lane's name
+/// counts as neither. Review as the only lane does not count, as it may be the name of a list of things to
+/// look at.
 pub(super) fn is_board(lanes: &[Lane], others: &[Other]) -> bool {
     let own = others
         .iter()

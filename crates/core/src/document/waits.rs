@@ -20,9 +20,8 @@ type Waits<'t> = (Vec<TaskId>, Vec<Cow<'t, str>>);
 const MARKS: [char; 7] = ['*', '_', '`', '~', '"', '\'', ' '];
 
 impl<'t> Document<'t> {
-    /// Returns the dependencies of an item by its keys and, before it is begun, by other places: IDs, and names of
-    /// items
-    /// here, known or not.
+    /// Returns the dependencies of an item by its keys and, before it is begun, by other places: IDs, and
+    /// names of items here, known or not.
     pub(super) fn waits(&self, item: &Item<'t>) -> Waits<'t> {
         let (called, ids): (Vec<_>, Vec<_>) = item
             .after
@@ -124,15 +123,15 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Returns true if no item has this ID but one has it as its name. A line with its owner's mark counts by the ID
-    /// in it.
+    /// Returns true if no item has this ID but one has it as its name. A line with its owner's mark counts by
+    /// the ID in it.
     fn is_called(&self, id: &TaskId) -> bool {
         let is_known = || self.called_so(id.as_str()).is_some();
         self.may_be_name(id) && is_known() && self.own_mark(id.as_str()).is_none()
     }
 
-    /// Returns true if no item here has this ID, but one may have it as its name.
-    /// Collecting the names of an unread document is slow, so an ID only in parentheses is not enough.
+    /// Returns true if no item here has this ID, but one may have it as its name. Collecting the names of an
+    /// unread document is slow, so an ID only in parentheses is not enough.
     fn may_be_name(&self, id: &TaskId) -> bool {
         let is_outside = |at| !self.text[markup::line_start(self.text, 0, at)..at].contains('(');
         let mut places = memmem::find_iter(self.text.as_bytes(), id.as_str());

@@ -20,9 +20,8 @@ pub struct Changed {
     pub after: Option<(String, Status)>,
 }
 
-/// Returns the top-level items that differ, in the order of the newer version, the removed ones last. An item that
-/// only
-/// moved within its lane does not differ.
+/// Returns the top-level items that differ, in the order of the newer version, the removed ones last. An item
+/// that only moved within its lane does not differ.
 pub fn changes(old: &str, new: &str) -> Vec<Changed> {
     let ((old, _), (new, _)) = (parse(old), parse(new));
     let (before, after) = (directly_in(&old, None), directly_in(&new, None));

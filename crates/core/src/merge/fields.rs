@@ -78,9 +78,8 @@ enum Spelling {
     Nothing,
 }
 
-/// Merges the first line, and the lines of the `yaml task` block. `winner` is the side whose status the item gets, if
-/// they
-/// differ; `id` is its merged ID.
+/// Merges the first line, and the lines of the `yaml task` block. `winner` is the side whose status the item
+/// gets, if they differ; `id` is its merged ID.
 pub(super) fn line_and_block(
     base: Option<One<'_, '_>>,
     ours: One<'_, '_>,
@@ -297,9 +296,8 @@ fn wanted(
     as_side(winner.unwrap_or(Side::Ours))
 }
 
-/// Sets the wanted value in line and block. The line, with its title up to there, is ours; `block_key` is the value
-/// of the
-/// block's side.
+/// Sets the wanted value in line and block. The line, with its title up to there, is ours; `block_key` is the
+/// value of the block's side.
 fn set(
     (line, title): (&mut String, usize),
     block: &mut Option<String>,

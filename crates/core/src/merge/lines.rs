@@ -3,8 +3,7 @@
 use super::conflict::Conflict;
 use super::weave::{Stretch, weave};
 
-/// Merges as git does, with conflicts between git's
-/// markers.
+/// Merges as git does, with conflicts between git's markers.
 pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> (String, Vec<Conflict>) {
     let [old, mine, other] =
         [base, ours, theirs].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());

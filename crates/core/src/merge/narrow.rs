@@ -281,8 +281,8 @@ pub(super) fn take_items<'t>(
     items
 }
 
-/// Unites both sides' versions of a stretch if they don't contradict: items side by side, and lines that
-/// only one side changed.
+/// Unites both sides' versions of a stretch if they don't contradict: items side by side, and lines that only
+/// one side changed.
 fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
     let lines = |atoms: &[Atom<'t>]| -> Vec<Atom<'t>> {
         atoms
@@ -307,9 +307,8 @@ fn united<'t>(old: &[Atom<'t>], mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option
     Some(side_by_side(first, second, Atom::is_item))
 }
 
-/// Interleaves new lines of both sides, common ones once: an editor that continues a saved text has it in both.
-/// `None` if
-/// none are common, or if there are fences, which would be split.
+/// Interleaves new lines of both sides, common ones once: an editor that continues a saved text has it in
+/// both. `None` if none are common, or if there are fences, which would be split.
 fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>>> {
     let said = |atoms: &[Atom<'t>]| -> Vec<usize> {
         (0..atoms.len())
@@ -364,8 +363,8 @@ fn interleaved<'t>(mine: &[Atom<'t>], other: &[Atom<'t>]) -> Option<Vec<Atom<'t>
     Some(all)
 }
 
-/// Joins both: of the second, atoms that are `is_wanted` and no item of the first. Where both have a blank line,
-/// one stays.
+/// Joins both: of the second, atoms that are `is_wanted` and no item of the first. Where both have a blank
+/// line, one stays.
 fn side_by_side<'t>(
     first: &[Atom<'t>],
     second: &[Atom<'t>],

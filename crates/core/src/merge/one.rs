@@ -33,7 +33,7 @@ impl<'v, 't> One<'v, 't> {
         bare(self.block())
     }
 
-    /// Returns its text without its ID and the key that is written with it alone.
+    /// Returns its text without its ID, and without the `(status: null)` that goes with an ID.
     pub fn nameless_block(self) -> String {
         let block = self.bare_block();
         let Some(id) = self.item.id_span() else {

@@ -1,5 +1,5 @@
-//! Matches the items of two versions: by ID and title, by ID, else by text, by title, and without an ID by a similar
-//! title.
+//! Matches the items of two versions: by ID and title, by ID, else by text, by title, and without an ID by a
+//! similar title.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,8 +21,8 @@ pub type Named = HashMap<String, TaskId>;
 /// A function that returns an item's key for matching.
 type Naming<'n> = &'n dyn Fn(One<'_, '_>) -> Option<String>;
 
-/// Returns the index in `new` for each of the items `old`. An item that lost its ID, or got one,
-/// is still the same. Two with different IDs are not, unless two shared an ID and one of them got its own.
+/// Returns the index in `new` for each of the items `old`. An item that lost its ID, or got one, is still the
+/// same. Two with different IDs are not, unless two shared an ID and one of them got its own.
 pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; old.len()];
     let mut taken = vec![false; new.len()];
@@ -112,7 +112,8 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
             (found[place], taken[at]) = (Some(at), true);
         }
     }
-    // An ID distinguishes an item from a line that only reads like it. A new ID may be that of an item that had none.
+    // An ID distinguishes an item from a line that only reads like it. A new ID may be that of an item that
+    // had none.
     let known: HashSet<&TaskId> = old.iter().filter_map(|one| one.item.id.as_ref()).collect();
     let may_be_new = |at: &usize| {
         new[*at]
@@ -173,9 +174,8 @@ pub(super) fn know_named(
     }
 }
 
-/// Pairs an item that got its ID in one of the `sides` with the one that has it in the other, even if another item
-/// there
-/// reads as in `base`. `pairs` has the index in each side for each item of `base`.
+/// Pairs an item that got its ID in one of the `sides` with the one that has it in the other, even if another
+/// item there reads as in `base`. `pairs` has the index in each side for each item of `base`.
 pub(super) fn agree_on_ids(
     base: &[One<'_, '_>],
     sides: [&[One<'_, '_>]; 2],
@@ -210,9 +210,8 @@ fn places<'m>(side: &[One<'m, '_>]) -> HashMap<&'m TaskId, usize> {
         .collect()
 }
 
-/// Returns the similarity of two titles from 0 to 1, letter by letter; one that continues the other counts as the
-/// same.
-/// Titles that differ in a number (`Chapter 1` and `Chapter 2`) are different.
+/// Returns the similarity of two titles from 0 to 1, letter by letter; one that continues the other counts as
+/// the same. Titles that differ in a number (`Chapter 1` and `Chapter 2`) are different.
 pub(crate) fn likeness(title: &str, other: &str) -> f32 {
     let goes_on = !title.is_empty()
         && !other.is_empty()

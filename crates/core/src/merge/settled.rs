@@ -1,5 +1,5 @@
-//! Repairs items of a merged text that read otherwise than expected, as under headings that only one side has, one by
-//! one.
+//! Repairs items of a merged text that read otherwise than expected, as under headings that only one side
+//! has, one by one.
 
 use std::collections::HashMap;
 
@@ -41,9 +41,8 @@ impl Expected {
     }
 }
 
-/// Returns `text`, or its `prose` if items were lost, with all `expected` items. Those that read otherwise are moved
-/// to
-/// where their status is.
+/// Returns `text`, or its `prose` if items were lost, with all `expected` items. Those that read otherwise
+/// are moved to where their status is.
 pub(super) fn settled(text: String, prose: &str, expected: &[Expected]) -> Option<String> {
     let mut names = HashMap::new();
     let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::of).collect();
@@ -114,8 +113,8 @@ impl<'e> Wanted<'e> {
     }
 }
 
-/// Returns name, title and lines. Bullet, indent and `status:` depend on the place, and so does a block with nothing
-/// else.
+/// Returns name, title and lines. Bullet, indent and `status:` depend on the place, and so does a block with
+/// nothing else.
 fn words(one: One<'_, '_>) -> String {
     let lines = one.block().lines().skip(1).map(str::trim);
     let lines: Vec<&str> = lines

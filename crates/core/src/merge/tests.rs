@@ -1,4 +1,4 @@
-//! The rules of `specs/merge.md`, row for row, and what holds for any documents.
+//! The rules of `specs/merge.md`, row for row, and properties of any documents.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn clean(base: &str, ours: &str, theirs: &str) -> String {
     merged.text
 }
 
-/// Base, two sides, what both make, and what they contradict each other in.
+/// Base, two sides, the merged text, and the conflicts.
 type Merged = (
     &'static str,
     &'static str,
@@ -23,7 +23,7 @@ type Merged = (
 );
 
 const ROWS: &[Merged] = &[
-    // What one side removed goes, unless the other changed it.
+    // Items removed by one side go, unless the other changed them.
     (
         "- [ ] T-1: one\n- [ ] T-2: two\n",
         "- [ ] T-1: 1\n- [ ] T-2: two\n",
@@ -45,7 +45,7 @@ const ROWS: &[Merged] = &[
         "- [ ] T-1: one\n- [ ] T-2: two (priority: 0)\n",
         &["removed"],
     ),
-    // That it got its ID is no change; that somebody took it is.
+    // A new ID is no change; a claim is.
     (
         "- [ ] one\n- [ ] two\n",
         "- [ ] T-1: one\n- [ ] T-2: two\n",
@@ -96,7 +96,7 @@ const ROWS: &[Merged] = &[
         "- [ ] T-1: one\n- [ ] T-5: mine\n  <!-- conflict: title: urgent, and not mine -->\n",
         &["title"],
     ),
-    // What got its ID and a longer title is the item, and not a new one whose title is much like it.
+    // The line with an ID and a longer title is the item, not a new one with a similar title.
     (
         "- [ ] Write tests for the parser\n",
         "- [ ] T-1: Write tests for the parser, quickly\n- [ ] Write tests for the lexer\n",
@@ -118,7 +118,7 @@ const ROWS: &[Merged] = &[
         "- [x] T-1: Write tests for the parser, all\n- [ ] Write tests for the lexer\n",
         &[],
     ),
-    // What stands at the end of a line is merged by itself, blanks and the names of blocks too.
+    // The end of a line is merged by itself, blanks and names of blocks included.
     (
         "- [ ] T-1: one\n- [ ] T-2: two\n  Words.\n",
         "- [ ] T-1: one (status: in_progress)\n- [ ] T-2: two\n  Words.\n",
@@ -179,7 +179,7 @@ const ROWS: &[Merged] = &[
         "- [ ] T-3: Rewritten.\n- [ ] Typed 112.\n",
         &[],
     ),
-    // What both sides have put behind a line that one of them changed.
+    // Both sides added lines behind a line that one of them changed.
     (
         "One.\n\n## Pending\n",
         "One, and more.\n\nNew.\n\n## Pending\n",
@@ -239,7 +239,7 @@ const ROWS: &[Merged] = &[
         "- [ ] T-1: (priority: 1) \n- [ ] T-2: b\n",
         &[],
     ),
-    // What contradicts stands from both sides.
+    // Conflicts keep the text of both sides.
     (
         "- [ ] T-1: one (priority: 1)\n  Words.\n",
         "- [ ] T-1: un (priority: 3)\n  Words of ours.\n",
@@ -260,7 +260,7 @@ fn each_rule_as_it_reads() {
             .map(|conflict| conflict.what.as_str())
             .collect();
         assert_eq!(what, *contradictions, "{}", merged.text);
-        // What stays as it was changed has no mark.
+        // A removed item that the other side changed stays, without a marker.
         let marked = contradictions.iter().filter(|what| **what != "removed");
         assert_eq!(marks(&merged.text).len(), marked.count(), "{}", merged.text);
         assert!(
@@ -369,7 +369,7 @@ fn as_little_as_possible_stands_from_both_sides() {
     );
 }
 
-/// Items contradict nobody where the lines around them do: they stand before the marks, and what was marked before is not
+/// Items never conflict with the lines around them: they go before the markers, and an earlier conflict is not
 /// marked again.
 #[test]
 fn no_item_stands_between_marks_and_no_mark_in_another() {
@@ -382,7 +382,7 @@ fn no_item_stands_between_marks_and_no_mark_in_another() {
     assert_eq!(merged(base, &ours, &theirs).text, expected);
 }
 
-/// What was written around a conflict is beside it, and what one of its versions says already is not said again.
+/// Text written around a conflict stays beside it, and text that a version has already is not added again.
 #[test]
 fn a_conflict_stands_in_no_other() {
     let text = |said: &str| format!("Zero.\n\n{said}\n## Pending\n");
@@ -412,7 +412,7 @@ fn a_conflict_stands_in_no_other() {
     }
 }
 
-/// Who goes on in an old text, which has a line that a version has too, says one version more each time at most.
+/// An old text that shares a line with a version adds at most one version with each save.
 #[test]
 fn a_contradiction_is_taken_as_a_whole_whatever_an_old_text_has_in_common_with_it() {
     let text = |said: &str| format!("Zero.\n\n{said}\n## Pending\n");
@@ -434,7 +434,7 @@ fn a_contradiction_is_taken_as_a_whole_whatever_an_old_text_has_in_common_with_i
         merged(&text(third), &ours, &text(six)).text,
         conflict(&[whole, second, third, six])
     );
-    // What all begin with stands before the marks.
+    // The common beginning goes before the markers.
     let (loaded, empty) = (text("Two.\n"), conflict(&["Two.\n\nFour.\n", ""]));
     let expected = conflict(&["Four.\n", "Five.\n"]).replacen("<!--", "Two.\n\n<!--", 1);
     assert_eq!(merged(&loaded, &empty, &text(third)).text, expected);
@@ -502,7 +502,7 @@ mod properties {
     use crate::patch::Patch;
     use crate::text::{Edit, apply};
 
-    /// What a program or a person does to one item, or beside it.
+    /// A change of one item, or beside it, by a program or a person.
     #[derive(Clone, Debug)]
     enum Step {
         Status(usize, Status),
@@ -522,7 +522,7 @@ mod properties {
         format!("T-{number}").parse().expect("it is an ID")
     }
 
-    /// `side` makes what is new on two sides differ.
+    /// `side` makes additions of two sides differ.
     fn done(text: &str, step: &Step, side: &str) -> String {
         let (document, _) = parse(text);
         let find = |number: &usize| document.find(&id(*number));
@@ -613,7 +613,7 @@ mod properties {
         )
     }
 
-    /// What an author makes of a whole queue, or of its headings.
+    /// Rewritings of a whole queue, or of its headings.
     fn rewritings(
         numbers: Range<usize>,
     ) -> impl Strategy<Value = (Option<&'static str>, Vec<Step>)> {
@@ -652,7 +652,7 @@ mod properties {
         ])
     }
 
-    /// What each item says.
+    /// The status and texts of each item.
     fn told(text: &str) -> BTreeMap<String, (Status, String, u8, String)> {
         let (document, _) = parse(text);
         let items = document.items().iter().map(|item| {
@@ -741,8 +741,8 @@ mod properties {
             prop_assert_eq!(told(&super::merged(&base, &ours, &merged.text).text), now);
         }
 
-        /// Whatever becomes of headings and lines: where the items of both sides can be read, the result's can. No markers of git's
-        /// are needed, what is held is as it was, and nobody's item comes under a heading that is no lane's.
+        /// If the items of both sides can be read, the result's can, whatever happens to headings and lines. It has no git
+        /// markers, held items are unchanged, and no item moves under a heading that is no lane's.
         #[test]
         fn items_are_merged_whatever_stands_around_them(base in queues(), mine in rewritings(0..10), other in rewritings(0..10)) {
             let made = |(whole, steps): &(Option<&str>, Vec<Step>), side: &str| {

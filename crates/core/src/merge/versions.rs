@@ -1,15 +1,14 @@
-//! The versions of a conflicting stretch or field. An editor that saves an old text repeatedly continues its own
-//! version,
-//! which adds no new version each time.
+//! The versions of a conflicting stretch or field. An editor that saves an old text repeatedly continues its
+//! own version, which adds no new version each time.
 
 use std::collections::HashMap;
 
 use super::conflict::{Bound, MARK};
 use super::written::Atom;
 
-/// Returns the atoms of each side, each with the number of its contradiction, if any; equal contradictions have equal
-/// numbers. So atoms between markers match only those between the same markers, and a contradiction is taken as a
-/// whole.
+/// Returns the atoms of each side, each with the number of its contradiction, if any; equal contradictions
+/// have equal numbers. So atoms between markers match only those between the same markers, and a
+/// contradiction is taken as a whole.
 pub(super) fn by_contradiction<'t>(sides: [&[Atom<'t>]; 3]) -> [Vec<(Atom<'t>, Option<usize>)>; 3] {
     let mut numbers: HashMap<&[Atom<'t>], usize> = HashMap::new();
     sides.map(|side| {
@@ -40,9 +39,8 @@ fn ends(atoms: &[Atom<'_>]) -> HashMap<usize, usize> {
     ends
 }
 
-/// Returns the versions of a stretch: those of `mine`, and those of `other` that add something. A version adds
-/// nothing if
-/// another one, or the text between other markers, has it all.
+/// Returns the versions of a stretch: those of `mine`, and those of `other` that add something. A version
+/// adds nothing if another one, or the text between other markers, has it all.
 pub(super) fn versions<'t>(
     mine: &[Atom<'t>],
     other: &[Atom<'t>],
@@ -130,8 +128,8 @@ fn says_all_of(version: &str, new: &str) -> bool {
     version == new || !new.is_empty() && new.lines().all(|line| lines.any(|other| other == line))
 }
 
-/// Returns the version in `said` that `new` continues: every word of it is still there. A version that is only
-/// similar has no known author.
+/// Returns the version in `said` that `new` continues: every word of it is still there. A version that is
+/// only similar has no known author.
 fn gone_on(said: &[String], new: &str) -> Option<usize> {
     said.iter().position(|version| {
         let mut words = words(new);

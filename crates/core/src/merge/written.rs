@@ -83,9 +83,8 @@ pub(super) enum Piece {
     Block,
 }
 
-/// Returns the atoms as pieces, with the markers in place. `front` is the length of the front matter, `indent` the
-/// column of
-/// markers.
+/// Returns the atoms as pieces, with the markers in place. `front` is the length of the front matter,
+/// `indent` the column of markers.
 pub(super) fn pieces(
     atoms: &[Atom<'_>],
     marked: &[(usize, Bound)],
@@ -126,8 +125,8 @@ pub(super) fn pieces(
     pieces
 }
 
-/// Returns the pieces' text; `block` is the text of the keys. The `gap` goes where an item and its neighbor could run
-/// together.
+/// Returns the pieces' text; `block` is the text of the keys. The `gap` goes where an item and its neighbor
+/// could run together.
 pub(super) fn written(pieces: &[Piece], block: &str, newline: &str, gap: &str) -> String {
     let mut text = String::new();
     let mut was_item = None;

@@ -1,5 +1,5 @@
-//! A title line's parenthesis as a code span. Tavern writes it so where Markdown would read markup in it, such as two
-//! globs or `<T>`.
+//! A title line's parenthesis as a code span. Tavern writes it so where Markdown would read markup in it,
+//! such as two globs or `<T>`.
 //!
 //! Knows Markdown's inline marks, not keys.
 

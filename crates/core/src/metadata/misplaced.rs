@@ -31,8 +31,8 @@ pub struct Misplaced<'w> {
     pub is_among_keys: bool,
 }
 
-/// Returns the guarding keys with a possible value in brackets of `words` that open before `until`. Code and links
-/// don't count.
+/// Returns the guarding keys with a possible value in brackets of `words` that open before `until`. Code and
+/// links don't count.
 pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     let mut open: Vec<(usize, char)> = Vec::new();
     // The brackets around it, and where a key may begin.
@@ -96,9 +96,8 @@ pub fn misplaced_guards(words: &str, until: usize) -> Vec<Misplaced<'_>> {
     found
 }
 
-/// Returns the key stated at `begin`: the range of its name, and the start of its value. Dependencies are also stated
-/// without
-/// a colon, or with `=`.
+/// Returns the key stated at `begin`: the range of its name, and the start of its value. Dependencies are
+/// also stated without a colon, or with `=`.
 fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     let bytes = words.as_bytes();
     let start = skip_blanks(bytes, begin);
@@ -135,8 +134,8 @@ fn stated(words: &str, begin: usize) -> Option<(Range<usize>, Key, usize)> {
     Some((start..end, key, end + 1))
 }
 
-/// Returns the guarding keys with a colon and a possible value outside of brackets of `words`. Of those without an
-/// underscore only `after` counts.
+/// Returns the guarding keys with a colon and a possible value outside of brackets of `words`. Of those
+/// without an underscore only `after` counts.
 pub fn guards_in_words(words: &str) -> Vec<Misplaced<'_>> {
     let (mut depth, mut found) = (0usize, Vec::new());
     if !words.contains(':') {

@@ -71,9 +71,8 @@ impl Iterator for Pairs<'_> {
     }
 }
 
-/// Returns the end of the value that begins at `start`: at a comma before a key or the end, at a `;` or `|` before a
-/// known
-/// key, else at the end.
+/// Returns the end of the value that begins at `start`: at a comma before a key or the end, at a `;` or `|`
+/// before a known key, else at the end.
 pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0usize;
@@ -120,11 +119,10 @@ pub(super) fn begins_value(before: &[u8]) -> bool {
     }
 }
 
-/// Returns the range of the key at `start`: `[a-z_]+` before a colon with a blank or the end behind it. A known key
-/// needs no blank,
-/// and may have one before its colon, or a full-width colon. Also keys are: known ones with capitals or hyphens by
-/// mistake,
-/// other words for `after`, and names in quotes, which are unknown with their quotes.
+/// Returns the range of the key at `start`: `[a-z_]+` before a colon with a blank or the end behind it. A
+/// known key needs no blank, and may have one before its colon, or a full-width colon. Also keys are: known
+/// ones with capitals or hyphens by mistake, other words for `after`, and names in quotes, which are unknown
+/// with their quotes.
 pub(super) fn key_at(bytes: &[u8], start: usize) -> Option<Range<usize>> {
     let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b' ');
     let end = match bytes.get(start)? {

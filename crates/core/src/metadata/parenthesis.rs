@@ -28,14 +28,13 @@ pub enum Why {
     Misspelt,
 }
 
-/// Finds the metadata parenthesis at the end of `line` (a title line from behind its ID, without its line end). The
-/// range
-/// includes both parentheses, and backticks around them.
+/// Finds the metadata parenthesis at the end of `line` (a title line from behind its ID, without its line
+/// end). The range includes both parentheses, and backticks around them.
 ///
 /// # Errors
 /// Returns the first key of one that would be metadata if that key were known, had another value, or if the
-/// parentheses in
-/// its values were quoted. In a line without an ID an answer is prose, as there is no question.
+/// parentheses in its values were quoted. In a line without an ID an answer is prose, as there is no
+/// question.
 pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, Unread> {
     let line = line.trim_end();
     let end = line.trim_end_matches('`').len();
@@ -54,8 +53,8 @@ pub fn find_parenthesis(line: &str, by: Owner) -> Result<Option<Range<usize>>, U
     }
 }
 
-/// The same on a line of its own, where Tavern puts it. `under` is the text below a title line, and the range is in
-/// `under`.
+/// The same on a line of its own, where Tavern puts it. `under` is the text below a title line, and the range
+/// is in `under`.
 pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     let line = under[..under.find(['\n', '\r']).unwrap_or(under.len())].trim();
     if !line.starts_with(['(', '`']) || find_parenthesis(line, by) != Ok(Some(0..line.len())) {
@@ -68,9 +67,9 @@ pub fn find_parenthesis_below(under: &str, by: Owner) -> Option<Range<usize>> {
     Some(start..start + line.len())
 }
 
-/// Returns true if the pair makes its parenthesis metadata. A wrong value does, too, if its author relies on the key,
-/// as the
-/// item must not be worked without it. So does an open quote or bracket behind an ID, as it may hold other keys.
+/// Returns true if the pair makes its parenthesis metadata. A wrong value does, too, if its author relies on
+/// the key, as the item must not be worked without it. So does an open quote or bracket behind an ID, as it
+/// may hold other keys.
 fn counts(line: &str, pair: &Pair, by: Owner) -> bool {
     let (name, value) = (&line[pair.name.clone()], &line[pair.value.clone()]);
     let Some(key) = Key::named(name).filter(|key| may_stand(*key, by)) else {
@@ -157,9 +156,8 @@ fn has_ticks(text: &str, count: usize) -> bool {
     text.split(|c| c != '`').any(|ticks| ticks.len() == count)
 }
 
-/// Returns where the parenthesis opens that closes just before `end`. In parentheses that begin with a key, a quote
-/// counts
-/// at the start of a value.
+/// Returns where the parenthesis opens that closes just before `end`. In parentheses that begin with a key, a
+/// quote counts at the start of a value.
 fn matching_open(line: &str, end: usize) -> Option<usize> {
     let bytes = &line.as_bytes()[..end - 1];
     // The common case: nothing in between needs a closer look.

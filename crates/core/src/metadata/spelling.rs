@@ -57,10 +57,9 @@ fn flow_text(text: &str) -> String {
     quoted
 }
 
-/// Returns `line` with `name` set to the flow text `value`, or removed. `line` is a title line from behind its ID,
-/// [`super::bare`], without line end and trailing blanks. Other keys are kept as written. The text up to `title`
-/// stays title,
-/// whatever it ends with.
+/// Returns `line` with `name` set to the flow text `value`, or removed. `line` is a title line from behind
+/// its ID, [`super::bare`], without line end and trailing blanks. Other keys are kept as written. The text up
+/// to `title` stays title, whatever it ends with.
 pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) -> String {
     let Some(span) = parenthesis_behind(line, title) else {
         return match value {
@@ -139,9 +138,8 @@ pub fn set_in_line(line: &str, title: usize, name: &str, value: Option<&str>) ->
     }
 }
 
-/// Returns the text before a parenthesis without trailing blanks. If the parenthesis is on its own line, the title's
-/// line stays
-/// as it was.
+/// Returns the text before a parenthesis without trailing blanks. If the parenthesis is on its own line, the
+/// title's line stays as it was.
 pub fn title_line(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t']);
     ["\r\n", "\n", "\r"]
@@ -150,8 +148,8 @@ pub fn title_line(before: &str) -> &str {
         .unwrap_or(before)
 }
 
-/// Returns the line with its title, up to `title`, kept from being read as keys: a person's title stays title under
-/// an ID.
+/// Returns the line with its title, up to `title`, kept from being read as keys: a person's title stays title
+/// under an ID.
 pub fn closed(line: &str, title: usize) -> String {
     match find_parenthesis(line, Owner::State) {
         Ok(None) => line.to_owned(),
@@ -181,9 +179,8 @@ pub fn block_has(content: &str, name: &str) -> bool {
         .any(|pair| &content[pair.name.clone()] == name)
 }
 
-/// Returns the lines `content` of a task block with `name` set to the flow text `value`, or removed; `None` without
-/// the
-/// key. Comments and all other lines stay.
+/// Returns the lines `content` of a task block with `name` set to the flow text `value`, or removed; `None`
+/// without the key. Comments and all other lines stay.
 pub fn set_in_block(content: &str, name: &str, value: Option<&str>) -> Option<String> {
     let lines = Lines::of(content, 0..content.len());
     let pair = lines

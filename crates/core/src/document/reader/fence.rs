@@ -26,8 +26,8 @@ fn opening_within<'t>(text: &'t str, fence: &Fence) -> Option<&'t str> {
         .find(opens)
 }
 
-/// Returns true if the closing line was meant for another fence, which opens inside, or belongs to the last box
-/// inside.
+/// Returns true if the closing line was meant for another fence, which opens inside, or belongs to the last
+/// box inside.
 fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     let lines = || text[fence.content.clone()].lines();
     // Scripts rarely have boxes, and this check runs for each.
@@ -88,8 +88,8 @@ impl Reader<'_, '_> {
         self.problems.push(problem);
     }
 
-    /// Reports the item's script if it is empty, or ends with a line meant for another fence or a here-document in
-    /// it.
+    /// Reports the item's script if it is empty, or ends with a line meant for another fence or a
+    /// here-document in it.
     pub(super) fn tell_of_half(&mut self, fence: &Fence, info: &str, item: usize) {
         let script = &self.text[fence.content.clone()];
         let below = &self.text[fence.lines.end..self.items[item].span.end.max(fence.lines.end)];
@@ -117,9 +117,8 @@ impl Reader<'_, '_> {
 }
 
 impl Document<'_> {
-    /// Returns the problem of a script right below an item that is no part of it by its indent. At the margin below a
-    /// blank
-    /// line it stands for itself.
+    /// Returns the problem of a script right below an item that is no part of it by its indent. At the margin
+    /// below a blank line it stands for itself.
     pub(crate) fn script_beside(&self, item: &Item<'_>) -> Option<Problem> {
         let start = self.text.len() - self.text[item.span.end..].trim_start().len();
         let end = markup::line_end(self.text, start, self.text.len());
