@@ -1,7 +1,7 @@
 //! A length of time as people write it: `30s`, `2m`, `1h30m`, `500ms`, or a number of seconds.
 //!
-//! Read here and not by `humantime`: that has no bare seconds, takes months and years, and writes `1h 30m`, so all but twenty
-//! lines of this file would stay.
+//! Not read by `humantime`: that has no bare seconds, takes months and years, and writes `1h 30m`, so all but
+//! twenty lines of this file would stay.
 
 use std::fmt;
 use std::str::FromStr;

@@ -741,8 +741,8 @@ mod properties {
             prop_assert_eq!(told(&super::merged(&base, &ours, &merged.text).text), now);
         }
 
-        /// If the items of both sides can be read, the result's can, whatever happens to headings and lines. It has no git
-        /// markers, held items are unchanged, and no item moves under a heading that is no lane's.
+        /// If the items of both sides can be read, the result's can, whatever happens to headings and lines.
+        /// It has no git markers, held items are unchanged, and no item moves under a heading that is no lane's.
         #[test]
         fn items_are_merged_whatever_stands_around_them(base in queues(), mine in rewritings(0..10), other in rewritings(0..10)) {
             let made = |(whole, steps): &(Option<&str>, Vec<Step>), side: &str| {
