@@ -15,16 +15,16 @@ use tavern_core::task::{TaskId, Timestamp};
 use tavern_core::yaml;
 use tavern_sys::files;
 
-/// What an agent does.
+/// The state of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
     Working,
-    /// Nothing to do, or a limit: it wakes up by itself.
+    /// Has nothing to do, or a limit holds it; it wakes up by itself.
     Waiting,
 }
 
-/// What an agent tells of itself.
+/// The content of an agent file, written by the agent itself.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct AgentFile {
     pub name: String,
@@ -34,7 +34,7 @@ pub struct AgentFile {
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What it does or waits for, in a few words.
+    /// The current activity or the reason for waiting, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<String>,
     pub since: Timestamp,
@@ -59,11 +59,11 @@ impl Board {
         if self.is_dry() {
             return;
         }
-        // It is only a display: a file that stays behind is removed by `tavern-reap`.
+        // The file is only a display; `tavern-reap` removes one that stays behind.
         drop(fs::remove_file(self.path(&format!("agents/{name}.yaml"))));
     }
 
-    /// The agents that wrote a file, by name, living or not.
+    /// Returns the agents that have a file, sorted by name, whether they still run or not.
     pub fn agents(&self) -> Vec<AgentFile> {
         let Ok(entries) = fs::read_dir(self.path("agents")) else {
             return Vec::new();
@@ -71,7 +71,7 @@ impl Board {
         let mut agents: Vec<AgentFile> = entries
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
-                // Another name in the file would be that of a file elsewhere.
+                // The file name counts: a different name in the text would point at another agent's file.
                 let name = path.file_stem()?.to_str()?.to_owned();
                 let text = files::read_text(&path).ok()?;
                 let modified = fs::metadata(&path)

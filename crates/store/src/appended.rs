@@ -1,4 +1,4 @@
-//! Lines that were appended to a queue: its last lane is one of what has ended, and what is new has not. Knows no files.
+//! Lines appended to a queue whose last lane holds ended items: new items there have not ended. Knows no files.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -11,15 +11,16 @@ use tavern_core::rewrite::{apply_each, set_item};
 use tavern_core::state::State;
 use tavern_core::task::{Status, TaskId};
 
-/// `text`, in which the open boxes that `before` had not, or had ticked, are pending, also in a lane of what has ended. That goes for those without
-/// a key by which anybody has worked on them, and an ID that is `known`: who moves an item there means that it has ended. Of a queue
-/// that was never seen before only the dead ones without an ID are new for sure, since what died has one.
+/// Returns `text` with appended open items set to pending where they landed in a lane of ended items.
+/// An item counts as appended if its box is open and `before` lacked it or had it ticked. A new one must be free of
+/// keys that show work on it, and its ID must not be `known`: moving a known item there means that it has ended.
+/// For a queue never seen before, only dead items without an ID are certainly new, since every item that died has one.
 pub(super) fn with_appended(
     before: Option<&str>,
     text: String,
     is_known: &dyn Fn(&TaskId) -> bool,
 ) -> String {
-    // By the lane that an item is in, too: another of the same words may have ended.
+    // The status is compared too: another item with the same words may have ended.
     let again: Vec<(Status, String)> = {
         let (document, _) = parse(&text);
         let mut open = document
@@ -72,9 +73,9 @@ pub(super) fn with_appended(
     })
 }
 
-/// `saved`, in which an item that was appended to a line of `ours` that had no end is a line of its own.
+/// Returns `saved` with items split off that were appended to a line of `ours` that had no line end.
 pub(super) fn with_line_ends(ours: &str, saved: &str) -> String {
-    // Few lines have such a mark behind their beginning.
+    // Lazy: few lines have such a mark behind their beginning.
     let lines = LazyCell::new(|| ours.lines().collect::<HashSet<&str>>());
     let begins = |line: &str| {
         let all = ["- [ ] ", "* [ ] ", "+ [ ] "]
@@ -90,8 +91,8 @@ pub(super) fn with_line_ends(ours: &str, saved: &str) -> String {
     apart.collect()
 }
 
-/// Tells in the `entries` of what was added in which lane it was `typed`, where it stands elsewhere in `text`: who goes on in the
-/// text that they typed it in has it there.
+/// Records in the `entries` of added items the lane in which they were `typed`, where it differs from the one in
+/// `text`. An editor that still shows the typed text has the item in that lane.
 pub(super) fn tell_moved(entries: &mut [Entry], typed: &str, text: &str) {
     let moved = if typed == text {
         Vec::new()
@@ -123,13 +124,14 @@ pub(super) fn tell_moved(entries: &mut [Entry], typed: &str, text: &str) {
     }
 }
 
-/// It has ended by its lane alone.
+/// Returns true if the item has ended by its lane alone.
 fn has_ended(item: &Item<'_>) -> bool {
     let has_ended = matches!(item.status, Status::Dead | Status::Completed);
     has_ended && !item.checked && !item.nested && !item.quarantined
 }
 
-/// Nobody has worked on it, as far as its text tells. One with an ID may have been completed by hand elsewhere, and brought here by git.
+/// Returns true if the item's text shows no work on it. An item with an ID may have been completed by hand in another
+/// clone and brought by git.
 fn is_bare(document: &Document<'_>, item: &Item<'_>) -> bool {
     let state = document
         .task_as(item, TaskId::nobody(), Status::Pending)

@@ -1,4 +1,4 @@
-//! `applied`: up to which event the files are known to show the log.
+//! The file `applied`: the last event that the files are known to show.
 
 use std::io::Write;
 
@@ -8,16 +8,16 @@ use super::replace::sync_folder;
 use tavern_sys::files;
 use tavern_sys::process::identity::boot_id;
 
-/// So many events may be shown by files whose names are not on disk yet: after a power cut they are shown again.
+/// The number of events whose renamed files may not be synced yet; after a power cut they are replayed.
 const MOST_UNSYNCED: u64 = 64;
 
-/// What `applied` says.
+/// The content of `applied`.
 pub(super) struct Applied {
     /// The last event that the files show.
     seq: u64,
-    /// The last one that they show whatever happens.
+    /// The last event that they show even after a power cut.
     pub(super) synced: u64,
-    /// The boot in which the former holds.
+    /// The boot in which `seq` holds.
     boot: String,
 }
 
@@ -26,7 +26,7 @@ impl Applied {
         let text = files::read_text(board.private("applied")).ok()?;
         let mut words = text.split_whitespace();
         let seq = words.next()?.parse().ok()?;
-        // Before there was more than the number all was synced.
+        // Older versions wrote only the number, when all was synced.
         let synced = words
             .next()
             .map_or(Some(seq), |synced| synced.parse().ok())?;
@@ -39,7 +39,7 @@ impl Applied {
         })
     }
 
-    /// The number of the last event that the files are known to show.
+    /// Returns the last event that the files are known to show.
     pub(super) fn shown(&self) -> u64 {
         if self.boot == boot_id() {
             self.seq
@@ -48,8 +48,8 @@ impl Applied {
         }
     }
 
-    /// Overwritten in place: it is one write of a length that never changes, and a power cut leaves older numbers, which
-    /// only mean that some events are looked at again.
+    /// Overwrites the file in place, in one write of constant length. A power cut leaves older numbers, so some events
+    /// are replayed.
     fn write(&self, board: &Board) -> Result<(), Error> {
         let path = board.private("applied");
         let Applied { seq, synced, boot } = self;
@@ -61,17 +61,17 @@ impl Applied {
     }
 }
 
-/// What a program left undone it left since this machine was started: no file has lost its newest name.
+/// Returns true if `applied` was written since this machine booted, so no file has lost its newest name.
 pub(super) fn is_of_this_boot(board: &Board) -> bool {
     Applied::read(board).is_some_and(|applied| applied.boot == boot_id())
 }
 
-/// The number of the last event that the files are known to show.
+/// Returns the last event that the files are known to show.
 pub(super) fn read_applied(board: &Board) -> Option<u64> {
     Applied::read(board).map(|applied| applied.shown())
 }
 
-/// The files show all events up to this one, and a power cut changes nothing of it.
+/// Syncs the queues' folder and records that the files show all events up to `seq`, even after a power cut.
 pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
     let queues = board.path("queues");
     if queues.is_dir() {
@@ -85,8 +85,8 @@ pub(super) fn write_applied(board: &Board, seq: u64) -> Result<(), Error> {
     .write(board)
 }
 
-/// The files show all events up to this one, and the names of the newest files of the board's queues may not be on disk. `synced` is up
-/// to where they are. Returns up to where they are now.
+/// Records that the files show all events up to `seq`, although renames in the queues' folder may not be synced.
+/// `synced` is the last synced event. Returns the last synced event afterwards.
 pub(super) fn write_shown(board: &Board, seq: u64, synced: Option<u64>) -> Result<u64, Error> {
     let Some(synced) = synced.filter(|synced| seq < synced + MOST_UNSYNCED) else {
         return write_applied(board, seq).map(|()| seq);

@@ -1,7 +1,7 @@
-//! `queues/archive/<queue>.md`: items that have ended, out of the way of those that haven't.
+//! `queues/archive/<queue>.md`: ended items, moved out of the queue.
 //!
-//! The events come first, then the archive, then the queue: killed anywhere, an item is in one of them or in both, and
-//! whoever next holds the lock takes the one in the queue away.
+//! The log is written first, then the archive, then the queue. After a crash an item is in one of the two files or in
+//! both, and the next process to take the lock removes it from the queue.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ use tavern_core::states::StateKeys;
 use tavern_core::task::{Task, TaskId, Timestamp};
 
 impl Board {
-    /// As [`Board::task`], but refused if it is archived: what is changed there nobody sees.
+    /// Like [`Board::task`], but refuses archived items: a change there would go unnoticed.
     pub fn live_task(&self, id: &TaskId) -> Result<Found, Error> {
         let found = self.task(id)?;
         let is_archived = found.queue.path.starts_with(self.path(FOLDER));
@@ -39,8 +39,8 @@ impl Board {
         }
     }
 
-    /// How many items of `text`, a queue as it was read, would be archived now; none if fewer than `at_least` are due. With 0
-    /// also those are found that are in the archive already.
+    /// Returns how many items of `text` are due for the archive; 0 if fewer than `at_least` are due. With `at_least` 0,
+    /// items that the archive already has count too.
     pub fn due_for_archive(
         &self,
         text: &Text,
@@ -58,7 +58,7 @@ impl Board {
         }
         let held: HashSet<TaskId> = self.leased()?.into_iter().collect();
         let is_held = |id: &TaskId| held.contains(id);
-        // The archive and the log are read only where there is something to do: they grow for ever.
+        // The archive and the log grow without bound, so they are read only if something is due.
         if archive::due(document, policy, now, &is_held, &|_| false).len() < at_least {
             return Ok(0);
         }
@@ -79,7 +79,7 @@ impl Board {
         Ok(moved.map_or(0, |moved| moved.items.len()))
     }
 
-    /// Moves what is due from the queue to its archive; returns how many items. While git reads the two it waits for the next time.
+    /// Moves due items from the queue to its archive and returns their number. Does nothing while git reads the files.
     pub fn archive(&self, queue: &Queue, policy: &Policy) -> Result<usize, Error> {
         self.transact(|view| {
             let now = view.now;
@@ -88,7 +88,7 @@ impl Board {
                 return Ok(nothing());
             };
             let text = view.read(queue)?;
-            // What was removed or torn is put back first: else nobody would see that it was.
+            // A removed or torn archive is restored first; afterwards the loss would no longer show.
             let lost = self
                 .lost_archives()?
                 .into_iter()
@@ -135,17 +135,17 @@ impl Board {
     }
 }
 
-/// Which items of a queue ended before a time, as the log tells: those that no event since then has ended. What the log
-/// does not tell of ended before the first event of the queue, and counts from then on.
+/// Tells which items of a queue ended before a given time: those that no later event of the log has ended. Items that
+/// the log does not mention count from the first event of the queue.
 struct LongEnded<'b> {
     board: &'b Board,
     queue: &'b str,
-    /// Nothing: never.
+    /// `None`: no item is old enough.
     before: Option<Timestamp>,
     later: OnceCell<Option<Later>>,
 }
 
-/// What events after the time have ended, and the texts that they left of items without an ID.
+/// Items that ended after that time, by ID, and the texts those without an ID were left with.
 #[derive(Default)]
 struct Later {
     ids: HashSet<TaskId>,
@@ -178,7 +178,7 @@ impl<'b> LongEnded<'b> {
         }
     }
 
-    /// Nothing if the log of the queue does not reach back so far.
+    /// Returns `None` if the log of the queue does not reach back that far.
     fn later(&self) -> Option<Later> {
         let before = self.before?;
         let (mut later, mut is_reached) = (Later::default(), false);
@@ -198,14 +198,14 @@ impl<'b> LongEnded<'b> {
             }
             true
         };
-        // A log that can't be read tells nothing.
+        // An unreadable log proves nothing.
         walk_log(self.board, None, look).ok()?;
         is_reached.then_some(later)
     }
 }
 
 impl View<'_> {
-    /// What `event` makes of an archived item: if it may happen, the item goes back to its queue.
+    /// Applies `event` to an archived item and moves it back to its queue, if the event is allowed.
     pub(super) fn bring_back(
         &self,
         id: &TaskId,
@@ -238,7 +238,7 @@ impl View<'_> {
         let written = document.written(None, &edits, id, change.state.status());
         let Written { block: after, task } =
             written.ok_or_else(|| Error::Quarantined { task: id.clone() })?;
-        // As one that is added: so it is redone.
+        // Logged as an addition, so that it is replayed like one.
         let entry = Entry {
             task: Some(id.clone()),
             queue: Some(queue.id.clone()),
@@ -261,7 +261,7 @@ impl View<'_> {
             ..entry.into()
         };
         let mut change = self.change(text, vec![step]);
-        // If this is not done, the one in the queue counts, and takes the other's place when it is archived again.
+        // If a crash prevents this, the item in the queue counts and replaces the archived one at the next archiving.
         let left = archive::forget(&own.content, id);
         change.files.extend(left.map(|content| Rewrite::File {
             path: own.queue.path,

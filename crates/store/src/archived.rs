@@ -1,4 +1,4 @@
-//! The archives `queues/archive/<queue>.md` as they can be read.
+//! Reading the archives `queues/archive/<queue>.md`.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use tavern_core::task::{Status, TaskId};
 
 pub(super) const FOLDER: &str = "queues/archive";
 
-/// The archived items of a board. Read only where one is asked for.
+/// The archived items of a board, read on first use.
 #[derive(Debug)]
 pub struct Archived<'b> {
     board: &'b Board,
@@ -33,7 +33,7 @@ impl<'b> Archived<'b> {
         }
     }
 
-    /// How the item ended; nothing if it is in no archive.
+    /// Returns the status with which the item ended; `None` if it is in no archive.
     pub fn status_of(&self, id: &TaskId) -> Option<Status> {
         let texts = self.texts.get_or_init(|| texts(self.board));
         let is_in = |text: &Text| text.content.contains(&format!("{id}:"));
@@ -49,7 +49,7 @@ impl<'b> Archived<'b> {
         self.statuses.get_or_init(all).get(id).copied()
     }
 
-    /// The texts of all archives.
+    /// Returns the texts of all archives.
     pub fn contents(&self) -> impl Iterator<Item = &Content> {
         self.texts
             .get_or_init(|| texts(self.board))
@@ -57,7 +57,7 @@ impl<'b> Archived<'b> {
             .map(|text| &text.content)
     }
 
-    /// How many items of the queue are archived.
+    /// Returns the number of archived items of the queue.
     pub fn count(&self, queue: &Queue) -> usize {
         let texts = self.texts.get_or_init(|| texts(self.board));
         let own = archive_of(self.board, queue);
@@ -66,7 +66,7 @@ impl<'b> Archived<'b> {
     }
 }
 
-/// The archives as far as they can be read.
+/// Returns the archives that can be read.
 fn texts(board: &Board) -> Vec<Text> {
     archives(board)
         .iter()
@@ -74,7 +74,7 @@ fn texts(board: &Board) -> Vec<Text> {
         .collect()
 }
 
-/// Named `archive/main`, in order.
+/// Returns the archives, named like `archive/main`, in order.
 fn archives(board: &Board) -> Vec<Queue> {
     let folder = board.path(FOLDER);
     let entries = fs::read_dir(&folder).into_iter().flatten();
@@ -94,7 +94,7 @@ fn archives(board: &Board) -> Vec<Queue> {
         .collect()
 }
 
-/// Only queues of the board have one: nothing is taken out of anybody's own task file.
+/// Returns the archive of a queue of the board; `None` for a user's own task file, which is never archived.
 pub(super) fn archive_of(board: &Board, queue: &Queue) -> Option<Queue> {
     let is_own = queue.path.parent() == Some(&board.path("queues"));
     let path = board.path(FOLDER).join(format!("{}.md", queue.id));
@@ -104,7 +104,7 @@ pub(super) fn archive_of(board: &Board, queue: &Queue) -> Option<Queue> {
     })
 }
 
-/// What the archive says; nothing if it isn't there yet.
+/// Returns the text of the archive; empty if there is none yet.
 pub(super) fn content(board: &Board, archive: &Queue) -> Result<String, Error> {
     if fs::symlink_metadata(&archive.path).is_err() {
         Ok(String::new())
@@ -113,7 +113,7 @@ pub(super) fn content(board: &Board, archive: &Queue) -> Result<String, Error> {
     }
 }
 
-/// Calls `then` with `task` where it stands in an archive.
+/// Calls `then` with `task`'s item in its archive.
 pub(super) fn with_archived<R>(
     board: &Board,
     task: &TaskId,
@@ -131,7 +131,7 @@ pub(super) fn with_archived<R>(
     Err(Error::NoTask(task.clone()))
 }
 
-/// Of an ID that is there twice the first item counts.
+/// Returns the status of each ID; of a duplicated ID the first item counts.
 pub(super) fn statuses(document: &Document<'_>) -> HashMap<TaskId, Status> {
     (0..document.count())
         .rev()

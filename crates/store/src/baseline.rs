@@ -1,8 +1,9 @@
-//! `seen/<queue>.md`: a queue as Tavern last wrote it or took it over, to be compared with what is there now.
+//! `seen/<queue>.md`: a queue as Tavern last wrote or read it, to compare with the current file.
 //!
-//! Rebuildable: without it the queue as it stands is the truth. Never synced, and known to be whole by its digest.
-//! `seen/<queue>.spare` is the one before it, which the next is written over. `seen/<queue>.old` is the file that Tavern's
-//! newest replaced: an editor that had it open writes there. `seen/<queue>.texts` has the texts of the past (`texts.rs`).
+//! Rebuildable: without it the current queue is the truth. Never synced; a digest shows that it is whole.
+//! `seen/<queue>.spare` is the previous version, which the next one overwrites. `seen/<queue>.old` is the file that
+//! Tavern last replaced: an editor that had it open still writes there. `seen/<queue>.texts` has earlier texts
+//! (`texts.rs`).
 #![expect(
     clippy::disallowed_methods,
     reason = "a save that was set aside is removed when a person says so"
@@ -29,16 +30,16 @@ const HEAD: usize = 360;
 
 #[derive(Debug)]
 pub(super) struct Baseline {
-    /// The last event that it shows.
+    /// The last event that the text shows.
     pub seq: u64,
     pub content: String,
-    /// Of the queue's file, when it said so.
+    /// The stamp of the queue's file when it had this content.
     pub file: Stamp,
-    /// Of the replaced file.
+    /// The stamp of the replaced file.
     pub old: Option<Stamp>,
 }
 
-/// The files of a queue as they are now.
+/// The stamps of a queue's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     pub file: Option<Stamp>,
@@ -53,12 +54,12 @@ impl Sight {
         }
     }
 
-    /// There is no file, nor anything else in its place.
+    /// Returns true if neither the file nor anything else is in its place.
     pub(super) fn is_gone(&self, queue: &Queue) -> bool {
         self.file.is_none() && fs::symlink_metadata(&queue.path).is_err()
     }
 
-    /// One of them is empty: somebody is about to write to it.
+    /// Returns true if one of the files is empty: a writer is about to fill it.
     pub(super) fn is_blank(&self) -> bool {
         [&self.file, &self.old]
             .into_iter()
@@ -66,7 +67,7 @@ impl Sight {
             .any(Stamp::is_empty)
     }
 
-    /// As they were when `text` was read: that is in the file, and nobody has written to the replaced one.
+    /// Returns the stamps as they were when `text` was read: its own, and that of the replaced file if it is unchanged.
     pub(super) fn when_read(board: &Board, text: &Text) -> Sight {
         let known =
             Sight::known(board, &text.queue).unwrap_or_else(|| Sight::of(board, &text.queue));
@@ -76,7 +77,7 @@ impl Sight {
         }
     }
 
-    /// As the baseline has them; `None` if there is none.
+    /// Returns the stamps in the baseline; `None` if there is none.
     pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
         let Header { version, old, .. } = header(board, queue)?;
         Some(Sight {
@@ -85,13 +86,13 @@ impl Sight {
         })
     }
 
-    /// Nobody has written to them since Tavern did.
+    /// Returns true if the files are unchanged since Tavern wrote them.
     pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
         Sight::known(board, queue).is_some_and(|known| known == *self)
     }
 }
 
-/// A save that was not believed.
+/// A save that was set aside instead of merged.
 #[derive(Clone, Debug)]
 pub struct SetAside {
     pub path: PathBuf,
@@ -99,7 +100,7 @@ pub struct SetAside {
 }
 
 impl Board {
-    /// The saves that were set aside, and of which nobody has said what is to become of them.
+    /// Returns the saves that were set aside and that no person has decided on yet.
     pub fn set_aside(&self) -> Vec<SetAside> {
         let files = fs::read_dir(self.private(FOLDER))
             .into_iter()
@@ -127,14 +128,14 @@ impl Board {
         paths.into_iter().filter_map(aside).collect()
     }
 
-    /// Forgets a save that was set aside.
+    /// Deletes a save that was set aside.
     pub fn discard(&self, aside: &SetAside) -> Result<(), Error> {
         fs::remove_file(&aside.path).map_err(Error::io("remove", &aside.path))
     }
 }
 
 impl Baseline {
-    /// `None` if there is none, or none that is whole.
+    /// Reads the baseline; `None` if there is none, or it is damaged.
     pub(super) fn read(board: &Board, queue: &Queue) -> Option<Baseline> {
         let read = || {
             let mut bytes = files::read(path(board, queue)).ok()?;
@@ -153,11 +154,11 @@ impl Baseline {
                 old,
             })
         };
-        // To whoever has no lock it may have become the spare and been written over while they read it.
+        // Without the lock, the file may become the spare and be overwritten during the read.
         read().or_else(read)
     }
 
-    /// Keeps what the queue's file, as of `sight`, says after event `seq`.
+    /// Stores the content of the queue's file, as of `sight`, after event `seq`.
     pub(super) fn write(
         board: &Board,
         queue: &Queue,
@@ -166,7 +167,7 @@ impl Baseline {
         seq: u64,
     ) -> Result<(), Error> {
         let known = Baseline::read(board, queue).map(|known| known.content);
-        // A text that is kept late is only no help to who looks for what a save rests on.
+        // Losing this text only makes a later search for a save's merge base less exact.
         drop(texts::keep(board, queue, known.as_deref(), content, None));
         let digest = digest(content);
         let stamp =
@@ -185,14 +186,14 @@ impl Baseline {
         })
     }
 
-    /// After a crash: where the replaced file is the one that Tavern wrote itself and knows, nobody saved it.
+    /// After a crash: ignores a replaced file that is the one Tavern wrote itself.
     pub(super) fn forget_own(board: &Board, queue: &Queue) -> Result<(), Error> {
         let own = Baseline::read(board, queue).map(|seen| seen.file);
         let old = Stamp::at(&old_path(board, queue)).filter(|old| own == Some(*old));
         old.map_or(Ok(()), |old| Baseline::forget(board, queue, old))
     }
 
-    /// The replaced file, as of `old`, says nothing that the queue does not.
+    /// Records that the replaced file, as of `old`, has nothing that the queue lacks.
     pub(super) fn forget(board: &Board, queue: &Queue, old: Stamp) -> Result<(), Error> {
         match Baseline::read(board, queue).filter(|seen| seen.old != Some(old)) {
             Some(Baseline {
@@ -208,7 +209,7 @@ impl Baseline {
         }
     }
 
-    /// The last event that any of them shows.
+    /// Returns the last event that any baseline shows.
     pub(super) fn newest_seq(board: &Board) -> Option<u64> {
         let queues = Baseline::queues(board)
             .into_iter()
@@ -218,7 +219,7 @@ impl Baseline {
             .max()
     }
 
-    /// The IDs of the queues that Tavern has seen.
+    /// Returns the IDs of the queues that Tavern has seen.
     pub(super) fn queues(board: &Board) -> Vec<String> {
         let entries = fs::read_dir(board.private(FOLDER)).into_iter().flatten();
         entries
@@ -228,14 +229,14 @@ impl Baseline {
     }
 }
 
-/// Where the file goes that the queue's newest replaces.
+/// Returns the path to which the replaced file of the queue is moved.
 pub(super) fn old_path(board: &Board, queue: &Queue) -> PathBuf {
     board
         .private(FOLDER)
         .join(format!("{}.old", escaped(queue)))
 }
 
-/// What becomes of the file that the queue's newest replaces; `known` is the one before it, as it was taken over.
+/// Returns where the replaced file of the queue goes; `known` is the one before it, already merged.
 pub(super) fn replaced(board: &Board, queue: &Queue, known: Option<Stamp>) -> Replaced {
     Replaced {
         path: old_path(board, queue),
@@ -244,14 +245,14 @@ pub(super) fn replaced(board: &Board, queue: &Queue, known: Option<Stamp>) -> Re
     }
 }
 
-/// Where the file is that the queue's next is written over.
+/// Returns the path of the file that the queue's next version overwrites.
 pub(super) fn spent_path(board: &Board, queue: &Queue) -> PathBuf {
     board
         .private(FOLDER)
         .join(format!("{}.spent", escaped(queue)))
 }
 
-/// Where a save goes that is not believed: a file of its own, but for one that says the same.
+/// Returns a free path for a save that is set aside, or the path of one with the same text.
 pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
     let folder = board.private(FOLDER);
     let mut paths = (1..).map(|number| folder.join(format!("{}.{number}.{ASIDE}", escaped(queue))));
@@ -261,12 +262,12 @@ pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
         .expect("there are more numbers than files")
 }
 
-/// The first line.
+/// The first line of a baseline.
 pub(super) struct Header {
     pub(super) version: QueueVersion,
     pub(super) old: Option<Stamp>,
     digest: u64,
-    /// Of the line, its end included.
+    /// Length of the line, including its end.
     length: usize,
 }
 

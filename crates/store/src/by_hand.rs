@@ -1,4 +1,4 @@
-//! The events of what was done to a queue by other hands, as the log has them. Knows not how that was found out.
+//! The log entries of external edits to a queue. Knows not how the edits were detected.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use tavern_core::merge::{Changed, bare, changes, prose};
 use tavern_core::states::StateKeys;
 use tavern_core::task::{Status, TaskId, Timestamp};
 
-/// Of so many items of a save that came, went or were moved the log tells where they stood.
+/// The number of items per save for which added, removed or moved items have their positions logged.
 const MOST_PLACES: usize = 20;
 
-/// Of the items of a queue those that are copies of items in other queues, by ID. The log has nothing of a copy under that ID.
+/// The items of a queue that are copies of items in other queues, by ID. Their changes are not logged under that ID.
 pub(super) struct Copies<'q> {
     queue: &'q Queue,
-    /// Each with the queue of the item.
+    /// Each copy with the queue of the original.
     pub(super) all: HashMap<TaskId, Queue>,
     new: Vec<TaskId>,
 }
 
 impl<'q> Copies<'q> {
-    /// Of `queue`, in which the items `own` were, and in which `saved` is now.
+    /// Finds the copies in `queue`, which had the items `own` and now has the text `saved`.
     pub(super) fn of(
         index: &ItemIndex<'_>,
         queue: &'q Queue,
@@ -42,7 +42,7 @@ impl<'q> Copies<'q> {
             let Some(home) = index.elsewhere(id, queue) else {
                 continue;
             };
-            // What stands elsewhere when it first shows here is the item there.
+            // An item known elsewhere when it first appears here is a copy.
             let is_new = !own.contains_key(id);
             if is_new || index.is_copy(id, queue) {
                 all.insert(id.clone(), home.clone());
@@ -53,7 +53,7 @@ impl<'q> Copies<'q> {
         Copies { queue, all, new }
     }
 
-    /// That they were made. By these notes, too, it is known which of the two is the item.
+    /// Returns notes that the copies were made. They also record which of the two is the original.
     pub(super) fn notes(&self, now: Timestamp) -> Vec<Entry> {
         let cause = format!(
             "a copy of it was saved in {}, and is not worked",
@@ -67,7 +67,7 @@ impl<'q> Copies<'q> {
     }
 }
 
-/// Something about a queue that changed none of its items.
+/// Returns a note about a queue that changes no item.
 pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
     let (queue, agent) = (Some(queue.id.clone()), Some(HAND.to_owned()));
     Entry {
@@ -78,7 +78,8 @@ pub(super) fn note(queue: &Queue, cause: String, now: Timestamp) -> Entry {
     }
 }
 
-/// The events of what a person made of `ours`. Of two with the same ID nobody knows which one that is.
+/// Returns the entries for a person's changes to `ours`. Items that share an ID are logged without one, since it is
+/// ambiguous.
 pub(super) fn done_by_hand(
     copies: &Copies<'_>,
     ours: &str,
@@ -107,7 +108,7 @@ pub(super) fn done_by_hand(
                 .iter()
                 .position(is_it)
                 .map(|at| marked.remove(at).block);
-            // It is as if nobody had taken it.
+            // The item counts as never taken by an agent.
             entry.state = entry.marked.as_ref().map(|_| StateKeys::default());
         }
         let is_moved = entry.change.from() != entry.change.to();
@@ -133,7 +134,7 @@ pub(super) fn done_by_hand(
     entries
 }
 
-/// What became of the text around the items.
+/// Returns the change of the text around the items, if any.
 pub(super) fn around_items(old: &str, new: &str) -> Option<TextChange> {
     let (before, after) = (prose(old), prose(new));
     said(&before)
@@ -141,7 +142,7 @@ pub(super) fn around_items(old: &str, new: &str) -> Option<TextChange> {
         .then_some(TextChange::Prose { before, after })
 }
 
-/// The item has its heading, and what headings mean has changed.
+/// Returns true if the item kept its heading, but the meaning of headings has changed.
 fn stands_still([old, new]: [&Document<'_>; 2], [was, is]: [&Item<'_>; 2]) -> bool {
     let lacks = |document: &Document<'_>, heading| {
         document

@@ -1,4 +1,4 @@
-//! A change of the board as it is decided, before anything of it is written.
+//! A change of the board as decided, before any of it is written.
 
 use std::mem;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::texts::Writer;
 use tavern_core::decide::LeaseChange;
 use tavern_core::text::{Edit, apply_in_place};
 
-/// What is logged and which files are replaced: all of it or nothing.
+/// The entries to log and the files to replace, atomically.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     pub(super) entries: Vec<Entry>,
@@ -27,39 +27,40 @@ pub(super) enum Rewrite {
         path: PathBuf,
         content: String,
     },
-    /// A save as it was made, beside one that is known.
+    /// An external save as it was made, kept beside a known text.
     Save {
         queue: Queue,
         known: String,
         text: String,
-        /// The digest of the text on which it rests.
+        /// The digest of its merge base.
         base: u64,
         writer: Writer,
     },
 }
 
-/// A queue that other hands may save at any moment.
+/// A new text of a queue, which other programs may save at any moment.
 #[derive(Debug)]
 pub(super) struct QueueRewrite {
     pub(super) queue: Queue,
-    /// Its files as the change was decided on. If they are others by now, the two are merged.
+    /// The stamps of its files at the decision. If they differ by now, both texts are merged.
     pub(super) expected: Sight,
     pub(super) content: String,
-    /// Its file says `content` already: only Tavern's own copy is to be written.
+    /// The file has `content` already; only the baseline is written.
     pub(super) is_shown: bool,
 }
 
-/// An event, and what it makes of a queue and of a lease.
+/// An event, with its edits to a queue and its change of a lease.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) entry: Entry,
-    /// Of the queue's text as the steps before left it. Nothing if the queue stays as it is.
+    /// Edits to the text that the previous steps left. Empty if the queue stays as it is.
     pub(super) edits: Vec<Edit>,
     pub(super) lease: LeaseChange,
 }
 
 impl Change {
-    /// Steps that rest on one another, the first one on `text`, which was read under the lock (or, for a dry run, without).
+    /// Builds a change from successive steps; the first one applies to `text`, which was read under the lock (in a dry
+    /// run without).
     pub(super) fn of_queue(sight: Sight, text: Text, mut steps: Vec<Step>) -> Change {
         let edits = steps
             .iter_mut()
@@ -78,7 +79,7 @@ impl Change {
         Change::rewrite(queue, sight, content, entries)
     }
 
-    /// Steps that leave the queue's text as it is, which Tavern keeps.
+    /// Builds a change of steps that leave the queue's text as it is; Tavern stores it as the baseline.
     pub(super) fn known(sight: Sight, queue: Queue, content: String, steps: Vec<Step>) -> Change {
         let rewrite = QueueRewrite {
             queue,
@@ -92,7 +93,7 @@ impl Change {
         }
     }
 
-    /// `content` in the place of what is in the queue's files as of `sight`.
+    /// Builds a change that replaces the queue's files, as of `sight`, with `content`.
     pub(super) fn rewrite(
         queue: Queue,
         sight: Sight,
@@ -111,7 +112,7 @@ impl Change {
         }
     }
 
-    /// Lines of the log that change no file.
+    /// Builds a change that only logs entries.
     pub(super) fn notes(entries: Vec<Entry>) -> Change {
         Change {
             entries,
@@ -119,7 +120,7 @@ impl Change {
         }
     }
 
-    /// The queues whose files are replaced.
+    /// Returns the queues whose files are replaced.
     pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.files.iter().filter_map(|file| match file {
             Rewrite::Queue(rewrite) => Some(&rewrite.queue),
@@ -127,7 +128,7 @@ impl Change {
         })
     }
 
-    /// Numbers the entries, the first of which follows on `last`, and ties them together.
+    /// Numbers the entries, starting after `last`, and ties them together.
     pub(super) fn number(&mut self, last: u64) {
         let end = last + self.entries.len() as u64;
         for (entry, seq) in self.entries.iter_mut().zip(last + 1..) {
@@ -138,7 +139,7 @@ impl Change {
 }
 
 impl Step {
-    /// The event as it is logged.
+    /// Returns the entry to log.
     fn into_entry(self) -> Entry {
         let Step {
             mut entry, lease, ..
@@ -153,7 +154,7 @@ impl Step {
 }
 
 impl From<Entry> for Step {
-    /// A line of the log that changes nothing.
+    /// Makes a step that only logs.
     fn from(entry: Entry) -> Step {
         Step {
             entry,

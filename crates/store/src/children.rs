@@ -1,4 +1,4 @@
-//! The children of items: which there are, and one more.
+//! Children of items: listing and adding them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -21,25 +21,24 @@ use tavern_core::lease::Token;
 use tavern_core::new_item::{NewItem, render};
 use tavern_core::task::{MAX_ID, Status, Task, TaskId, Timestamp};
 
-/// Whose child a new item is to be.
+/// The parent of a new item, and the limits on it.
 #[derive(Clone, Debug)]
 pub struct Birth {
     pub parent: TaskId,
-    /// Of whoever holds the parent and adds the child in its name; a person needs none.
+    /// The token of the agent that holds the parent and adds the child; a person needs none.
     pub token: Option<Token>,
     pub bounds: Bounds,
-    /// Who has to approve what says nothing of it.
+    /// The reviewers that have to approve the child if it names none.
     pub review: Vec<String>,
 }
 
 impl Board {
-    /// The items that `parent` is the parent of, in all queues and archives, in the order of their numbers. What can't be
-    /// read has none.
+    /// Returns the children of `parent` in all queues and archives, ordered by number. Unreadable files are skipped.
     pub fn children(&self, parent: &TaskId) -> Vec<Task> {
         numbered(ItemIndex::of(self).offspring(parent))
     }
 
-    /// Puts a new item into `queue`, as the child of another: by the given ID, or as `T-1.1`, `T-1.2` and so on of `T-1`.
+    /// Adds a new item to `queue` as a child: with the given ID, or as the next of `T-1.1`, `T-1.2` and so on of `T-1`.
     pub fn add_child(
         &self,
         queue: &Queue,
@@ -63,7 +62,7 @@ impl Board {
         })
     }
 
-    /// How many items runs have added since then.
+    /// Returns how many items runs have added after `since`.
     fn added_by_runs(&self, since: Timestamp) -> Result<usize, Error> {
         let mut number = 0;
         walk_log(self, None, &mut |entry| {
@@ -73,7 +72,8 @@ impl Board {
         Ok(number)
     }
 
-    /// The parent, if it may have `new` for a child. `today` is how many runs have added in the last day.
+    /// Returns the parent if it may have `new` as a child. `today` is the number of items that runs added in the last
+    /// day.
     fn may_be_born(&self, new: &NewItem, birth: &Birth, today: usize) -> Result<Task, Error> {
         let parent = self.task(&birth.parent)?.task;
         if let Some(given) = birth.token {
@@ -107,7 +107,7 @@ impl Board {
         Ok(parent)
     }
 
-    /// The parent of `task`, that one's parent, and so on, as far up as it matters.
+    /// Returns the ancestors of `task`, nearest first, as far up as `depth`.
     fn above(&self, task: &Task, depth: u32) -> Vec<TaskId> {
         let mut above: Vec<TaskId> = Vec::new();
         let mut next = task.parent.clone();
@@ -118,8 +118,8 @@ impl Board {
         above
     }
 
-    /// The first number that no item has, and none had that was worked on and is gone: its branch and its session are
-    /// still there. Nothing if the ID would be too long.
+    /// Returns the first child ID that no item has, and that no removed item was worked on under: its branch and
+    /// session still exist. `None` if the ID would be too long.
     fn next_child(&self, parent: &TaskId) -> Option<TaskId> {
         let (index, worked_on) = (ItemIndex::of(self), self.worked_on());
         let mut ids = (1..=u32::MAX).map(|number| parent.child(number));
@@ -127,7 +127,7 @@ impl Board {
             .filter(|id| id.as_str().len() <= MAX_ID)
     }
 
-    /// The items that have runs, also those that are gone: their branches and sessions may still be there.
+    /// Returns the IDs of items that have runs, including removed ones, whose branches and sessions may still exist.
     pub(super) fn worked_on(&self) -> HashSet<TaskId> {
         let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
         runs.filter_map(|run| {
@@ -144,7 +144,7 @@ impl Board {
 }
 
 impl Then {
-    /// The items that `parent` was the parent of.
+    /// Returns the children that `parent` had.
     pub fn children(&self, parent: &TaskId) -> Vec<Task> {
         numbered(
             self.texts
@@ -155,14 +155,14 @@ impl Then {
     }
 }
 
-/// `T-1.2` before `T-1.10`; of an ID that is there twice the first item.
+/// Sorts `T-1.2` before `T-1.10`; of a duplicated ID the first item stays.
 fn numbered(mut children: Vec<Task>) -> Vec<Task> {
     children.sort_by_key(|child| (child.id.as_str().len(), child.id.as_str().to_owned()));
     children.dedup_by(|next, one| next.id == one.id);
     children
 }
 
-/// What the new item says that it waits for.
+/// Returns the items that the new item waits for.
 fn after(new: &NewItem) -> Vec<TaskId> {
     let block = render(new);
     let (document, _) = parse(&block);

@@ -1,4 +1,4 @@
-//! Taking the next item.
+//! Claiming the next item.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ use tavern_core::event::{Claim, Event, Purpose};
 use tavern_core::lease::{Lease, Token};
 use tavern_core::task::{Status, Task, TaskId, Timestamp};
 
-/// Whether that may be done with an item as far as the world around it is concerned. It is asked while the lock is held, so
-/// it must be quick and wait for nobody.
+/// Whether an item may be claimed as far as its environment is concerned. Called while the lock is held, so it must be
+/// quick and must not block.
 pub type IsReady<'r> = dyn Fn(&str, &Document<'_>, &Item<'_>, Purpose) -> Result<(), Lack> + 'r;
 
-/// A task in the caller's hands.
+/// An item claimed by the caller.
 #[derive(Clone, Debug)]
 pub struct Claimed {
     pub queue: Queue,
@@ -32,14 +32,14 @@ pub struct Claimed {
     pub lease: Lease,
     /// The item's `sh` block, for the shell runner.
     pub script: Option<String>,
-    /// It was worked on or spoken of before: the log may have more of it.
+    /// The item was worked on or discussed before, so the log may have more about it.
     pub has_history: bool,
     pub unknown: Unknown,
     children: OnceCell<Vec<Task>>,
 }
 
 impl Claimed {
-    /// What somebody holds already.
+    /// Describes an item that is held already.
     pub fn held(queue: Queue, task: Task, lease: Lease, script: Option<String>) -> Claimed {
         let (unknown, children) = Default::default();
         Claimed {
@@ -53,37 +53,37 @@ impl Claimed {
         }
     }
 
-    /// The items that it is the parent of, as they were when its holder first asked.
+    /// Returns the item's children as of the holder's first call.
     pub fn children(&self, board: &Board) -> &[Task] {
         self.children.get_or_init(|| board.children(&self.task.id))
     }
 }
 
-/// What a dry run can't know of a claim.
+/// The parts of a claim that a dry run can't know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unknown {
-    /// The line of an item that has no ID yet: the claim draws one, and the one that it has here is none of the board's.
+    /// The line of an item without an ID. The real claim draws an ID; the one shown is not on the board.
     pub id_at: Option<usize>,
-    /// What was saved by hand is logged before, and takes the token that it has here and maybe others.
+    /// Unmerged external edits will be logged first, so the token shown and maybe later ones will be used up.
     pub token: bool,
 }
 
-/// Who and what may still make something of it that there is nothing to take.
+/// Reasons why there is nothing to claim, and what could still change that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nothing {
     /// The earliest end of a back-off, or of a provider's limit.
     pub wake_at: Option<Timestamp>,
-    /// When a runner that waits for a person is tried all the same.
+    /// The time at which a runner that waits for a person is tried anyway.
     pub retry_at: Option<Timestamp>,
-    /// Items for other roles, or for others of this role, by role.
+    /// The number of items for other roles, or for other reviewers, by role.
     pub elsewhere: BTreeMap<String, usize>,
-    /// Items in somebody's hands.
+    /// The number of held items.
     pub under_way: usize,
 }
 
 impl Board {
-    /// Takes the next eligible item under a lease: one compare-and-set under the lock, never pick, then mark. For a chat
-    /// the named one, whatever its status is. Only what `is_ready` agrees to is taken.
+    /// Claims the next eligible item under a lease, as one compare-and-set under the lock. A chat claims the named
+    /// item, whatever its status. Only items that pass `is_ready` are claimed.
     pub fn claim(
         &self,
         seek: &Seek,
@@ -92,13 +92,14 @@ impl Board {
         self.transact(|view| view.claim(seek, is_ready))
     }
 
-    /// Returns whether `seek` could take something, now or when a back-off is over. Takes nothing, and no lock.
+    /// Returns true if `seek` could claim an item, now or after a back-off. Claims nothing and takes no lock.
     pub fn has_work_for(&self, seek: &Seek, now: Timestamp, is_ready: &IsReady<'_>) -> bool {
         let (open, nothing) = self.open_for(seek, now, is_ready);
         open > 0 || nothing.wake_at.is_some()
     }
 
-    /// How many items `seek` could take now, and what keeps it from the others. Takes nothing, and no lock.
+    /// Returns the number of items that `seek` could claim now, and the obstacles to the others. Claims nothing and
+    /// takes no lock.
     pub fn open_for(
         &self,
         seek: &Seek,
@@ -108,7 +109,7 @@ impl Board {
         let index = ItemIndex::of(self);
         let (mut count, mut nothing) = (0, Nothing::default());
         for queue in &seek.queues {
-            // What can't be read is nobody's work.
+            // An unreadable queue offers no work.
             let Ok(text) = self.read(queue) else { continue };
             let search = QueueSearch {
                 board: self,
@@ -139,7 +140,7 @@ impl View<'_> {
         for queue in &seek.queues {
             let text = match self.read(queue) {
                 Ok(text) => text,
-                // It keeps nobody from working on the others, and is told where those have nothing.
+                // An unreadable queue does not block the others; its error is returned only if they offer nothing.
                 Err(error) => {
                     unread = unread.or(Some(error));
                     continue;
@@ -156,7 +157,7 @@ impl View<'_> {
             let found = search.each(&document, seek, &mut nothing, &mut |item, purpose| {
                 let (mut held, step) =
                     match search.taken(&document, item, seek, purpose, self.last_seq + 1) {
-                        // What can't be written as it would have to be keeps nobody from the others.
+                        // An item that can't be rewritten does not block the others.
                         Err(Error::Quarantined { .. }) if seek.item.is_none() => return Ok(None),
                         taken => taken?,
                     };
@@ -177,7 +178,7 @@ impl View<'_> {
     }
 }
 
-/// A search of one queue for what may be taken.
+/// A search of one queue for claimable items.
 struct QueueSearch<'l> {
     board: &'l Board,
     index: &'l ItemIndex<'l>,
@@ -186,11 +187,11 @@ struct QueueSearch<'l> {
     now: Timestamp,
 }
 
-/// Takes an item for what it may be taken for, or leaves it.
+/// A callback that takes an item for a purpose, or leaves it.
 type Take<'t, R> = dyn FnMut(&Item<'_>, Purpose) -> Result<Option<R>, Error> + 't;
 
 impl QueueSearch<'_> {
-    /// Gives `take` each item that may be taken until it takes one.
+    /// Calls `take` with each claimable item until it takes one.
     fn each<R>(
         &self,
         document: &Document<'_>,
@@ -206,7 +207,7 @@ impl QueueSearch<'_> {
         if let (Some(at), true) = (named, seek.is_chat) {
             return at.map_or(Ok(None), |at| take(document.item(at), Purpose::Chat));
         }
-        // Made when a dependency is first asked for: to search the items for each would take a long queue's square.
+        // Built on the first dependency: a search of the items for each dependency would be quadratic.
         let own = OnceCell::new();
         let mut status_of = |id: &TaskId| {
             let own = own.get_or_init(|| statuses(document));
@@ -239,7 +240,7 @@ impl QueueSearch<'_> {
                 (self.is_ready)(&self.queue.id, document, item, purpose).map(|()| purpose)
             };
             match may.and_then(is_ready) {
-                // A lease for a pending item: a stale copy of the queue was saved over it; its holder keeps it.
+                // A pending item with a lease: a stale copy of the queue was saved over it. Its holder keeps it.
                 Ok(_) if is_leased(self.board, item)? => nothing.under_way += 1,
                 Ok(_) if is_double(document, item, &|id| index.is_copy(id, queue)) => {}
                 Ok(purpose) => {
@@ -250,9 +251,9 @@ impl QueueSearch<'_> {
                 Err(lack) => nothing.count(lack),
             }
         }
-        // Who has taken something asks for nobody's.
+        // Counted only if nothing was taken.
         let held = (0..document.count()).filter(|at| document.status_at(*at).is_held());
-        // No agent here will end what another clone holds, or what was saved with a fault.
+        // No local agent will end an item that another clone holds, or one that was saved with an error.
         let leased = held
             .map(|at| document.item(at))
             .filter(|item| !item.quarantined && is_leased(self.board, item).unwrap_or(true));
@@ -272,7 +273,7 @@ impl QueueSearch<'_> {
             let worked_on = self.board.worked_on();
             let is_known =
                 |id: &TaskId| document.find(id).is_some() || self.index.knows(id, self.queue);
-            // What was taken out, and is typed again, is another item.
+            // An item that was removed and typed again is a new item.
             let was_known =
                 |id: &TaskId| worked_on.contains(id) || is_logged(self.board, id).unwrap_or(true);
             mint_from(document.block(item), &|id| is_known(id) || was_known(id))
@@ -310,7 +311,7 @@ impl QueueSearch<'_> {
     }
 }
 
-/// It was worked on or spoken of.
+/// Returns true if the item was worked on or discussed.
 fn has_history(task: &Task) -> bool {
     let is_used = task.state.attempt + task.state.returns + task.state.rounds > 0;
     task.reason().is_some() || is_used || task.status() != Status::Pending
@@ -318,7 +319,7 @@ fn has_history(task: &Task) -> bool {
 
 fn is_leased(board: &Board, item: &Item<'_>) -> Result<bool, Error> {
     match &item.id {
-        // One that can't be read is somebody's until `tavern-reap` has looked after it.
+        // A damaged lease counts as held until `tavern-reap` has handled it.
         Some(id) => match board.lease(id) {
             Err(Error::Damaged { .. }) => Ok(true),
             lease => Ok(lease?.is_some()),
@@ -327,8 +328,8 @@ fn is_leased(board: &Board, item: &Item<'_>) -> Result<bool, Error> {
     }
 }
 
-/// Another item goes by the same ID here, and it is not known which of them is meant; or this is the copy of one in another
-/// queue. (Circles and unknown dependencies need no look here: their items are never eligible.)
+/// Returns true if the ID is ambiguous: another item here has it, or this is a copy of an item in another queue.
+/// (Cycles and unknown dependencies need no check: such items are never eligible.)
 fn is_double(document: &Document<'_>, item: &Item<'_>, is_copy: &dyn Fn(&TaskId) -> bool) -> bool {
     let Some(id) = &item.id else { return false };
     document.named(id).len() > 1 || is_copy(id)
@@ -355,15 +356,15 @@ impl Nothing {
         }
     }
 
-    /// Nobody's work, and no time that passes, gives whoever looks anything to do. What is in somebody's hands may come back; so may,
-    /// where `others_have_work`, what those take that is for them: work that is rejected, items that are planned. What only a person
-    /// could free counts for nothing.
+    /// Returns true if neither other agents nor time can give the caller work. Held items may come back. Where
+    /// `others_have_work`, so may items for other roles: rejected work, planned items. Items that only a person could
+    /// free do not count.
     pub fn is_over(&self, others_have_work: impl FnOnce() -> bool) -> bool {
         let comes_back = self.under_way > 0 || self.wake_at.is_some();
         !comes_back && (self.elsewhere.is_empty() || !others_have_work())
     }
 
-    /// When it is worth looking again, if nothing changes before.
+    /// Returns the time to look again if nothing changes before.
     pub fn look_again(&self) -> Option<Timestamp> {
         self.wake_at.into_iter().chain(self.retry_at).min()
     }

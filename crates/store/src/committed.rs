@@ -1,4 +1,4 @@
-//! How far the queues have been committed to git: `slots/committed`.
+//! `slots/committed`: the last event of the queues that was committed to git.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,28 +14,28 @@ use super::queue::is_queue;
 use super::replace::replace_own;
 use tavern_sys::files;
 
-/// What is known of the last commit of the queues.
+/// The state of the last commit of the queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// The last event of the log that is in it.
+    /// The last event in the commit.
     pub seq: u64,
-    /// Why the next one could not be made, as it was told.
+    /// The error of the next commit, as reported.
     pub obstacle: Option<String>,
 }
 
-/// The queues and the log at one moment.
+/// A consistent snapshot of the queues and the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// The latest events, oldest first. The queues show all of them, and none that is later.
+    /// The latest events, oldest first. The queues show exactly these events.
     pub entries: Vec<Entry>,
-    /// Queues, what was moved out of them, and learnings, where they really are.
+    /// Queues, archives and learnings, at their real paths.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 const NAME: &str = "slots/committed";
 
 impl Board {
-    /// The default, if nothing was committed yet.
+    /// Returns the default if nothing was committed yet.
     pub fn committed(&self) -> Committed {
         let text = files::read_text(self.private(NAME)).unwrap_or_default();
         let mut lines = text.lines();
@@ -49,13 +49,13 @@ impl Board {
         }
     }
 
-    /// How long ago the last commit was made or tried; `None` if none was.
+    /// Returns the time since the last commit or attempt at one; `None` if there was none.
     pub fn since_commit(&self) -> Option<Duration> {
         let file = fs::metadata(self.private(NAME)).ok()?;
         file.modified().ok()?.elapsed().ok()
     }
 
-    /// Events since the last commit have changed the text of a queue, or a state.
+    /// Returns true if events since the last commit changed the text of a queue, or a state.
     pub fn has_uncommitted(&self) -> bool {
         tail_log(self, self.committed().seq).is_ok_and(|entries| {
             entries
@@ -64,9 +64,9 @@ impl Board {
         })
     }
 
-    /// The queues as they are now, and the events since `seq`.
+    /// Returns the current queues and the events since `seq`.
     pub fn snapshot(&self, seq: u64) -> Result<Snapshot, Error> {
-        // An event is in the log before its queue shows it; whoever died in between is made up for first.
+        // An event is logged before its queue shows it; the lock first replays what a killed process left undone.
         self.transact(|_| Ok((Change::default(), self.as_it_is(seq)?)))
     }
 
@@ -95,7 +95,7 @@ impl Board {
         Ok(Snapshot { entries, files })
     }
 
-    /// Remembers it. Whoever writes holds the slot for committing.
+    /// Stores `committed`. The caller holds the slot for committing.
     pub fn set_committed(&self, committed: &Committed) -> Result<(), Error> {
         let obstacle = committed
             .obstacle

@@ -1,4 +1,4 @@
-//! What a queue says, shared by all in this process who read it.
+//! The content of a queue, shared within this process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use tavern_core::problem::Problem;
 use tavern_core::states::States;
 use tavern_core::status::Status;
 
-/// A queue's text, with the states of its items, and where they stand once somebody has asked. Cheap to clone.
+/// A queue's text, the states of its items, and their cached outline. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Content {
     outlined: Arc<Outlined>,
@@ -22,12 +22,12 @@ pub struct Content {
 #[derive(Default)]
 struct Outlined {
     text: String,
-    /// Nothing where the text isn't plain.
+    /// `None` if the text isn't plain.
     outline: OnceLock<Option<Outline>>,
 }
 
 impl Content {
-    /// As [`open`], with the states; what that has found out about this text before it need not look for again.
+    /// Like [`open`], but with the states, and reusing the outline of an earlier call.
     pub fn open(&self) -> Document<'_> {
         let document = match self.outlined.outline.get() {
             Some(Some(outline)) => outline.open(self),
@@ -40,28 +40,28 @@ impl Content {
         document.with_states(self.states.clone())
     }
 
-    /// As [`parse`], with the states.
+    /// Like [`parse`], but with the states.
     pub fn parse(&self) -> (Document<'_>, Vec<Problem>) {
         let (document, problems) = parse(self);
         (document.with_states(self.states.clone()), problems)
     }
 
-    /// An item may have this status, which no lane and no box says. Quickly told.
+    /// Returns true if an item may have this status, which no lane and no box shows. Cheap.
     pub fn may_have(&self, status: Status) -> bool {
         self.states.has_open(status) || self.contains(status.as_str())
     }
 
-    /// The same text, whose items have these states.
+    /// Returns the same text with these states.
     pub(super) fn with_states(self, states: Arc<States>) -> Content {
         Content { states, ..self }
     }
 
-    /// Another text, whose items have the same states.
+    /// Returns another text with the same states.
     pub(super) fn with_text(self, text: String) -> Content {
         Content::from(text).with_states(self.states)
     }
 
-    /// Without a copy, if nobody else has it.
+    /// Returns the text, without a copy if it is not shared.
     pub fn into_string(self) -> String {
         match Arc::try_unwrap(self.outlined) {
             Ok(outlined) => outlined.text,
@@ -102,12 +102,12 @@ impl fmt::Debug for Content {
     }
 }
 
-/// What each queue said when this process read or wrote it last: an agent reads it a dozen times for one item, and mostly nobody
-/// has changed it between.
+/// Each queue's content when this process last read or wrote it. An agent reads a queue a dozen times per item, mostly
+/// unchanged.
 #[derive(Debug, Default)]
 pub(super) struct LastRead(Mutex<HashMap<PathBuf, (QueueVersion, Content)>>);
 
-/// By what a text of Tavern's is known: its file's stamp, and the last event that it shows.
+/// The version of a text that Tavern wrote: its file's stamp, and the last event that it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueVersion {
     pub(super) file: Stamp,
@@ -115,7 +115,7 @@ pub(super) struct QueueVersion {
 }
 
 impl LastRead {
-    /// What the queue at `path` said, if that was this version.
+    /// Returns the content of the queue at `path`, if it is of this version.
     pub(super) fn get(&self, path: &Path, version: QueueVersion) -> Option<Content> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known
@@ -124,7 +124,7 @@ impl LastRead {
             .map(|(_, content)| content.clone())
     }
 
-    /// What the queue at `path` said last.
+    /// Returns the last known content of the queue at `path`.
     pub(super) fn newest(&self, path: &Path) -> Option<Content> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(path).map(|(_, content)| content.clone())

@@ -1,5 +1,5 @@
-//! Saves of which the end is missing, or most of the words: a full disk, a killed editor or a `>` makes that more often than a
-//! person. Knows no board.
+//! Detects truncated saves, which lack their end or most of their words. A full disk, a killed editor or a `>` causes
+//! that more often than a person. Knows no board.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -8,15 +8,17 @@ use super::redo::said;
 use tavern_core::document::{Document, Item, Lane, parse};
 use tavern_core::task::TaskId;
 
-/// So many open items, one of which somebody holds, are missing at the end of a text only where that was cut off.
+/// The fewest open items missing at the end, one of them held, that show a truncation.
 const FEW_ITEMS: usize = 2;
 
-/// Fewer words a person takes out at once without being asked.
+/// Fewer words may be removed at once without confirmation.
 const FEW_WORDS: usize = 80;
 
-/// `saved` ends in the middle of a line of `loaded` or `ours`, of which nothing follows; or it ends where `loaded` goes on with lanes
-/// that it lacks, and with items or words in them. Empty lanes alone are nobody's loss, whoever has left them out. Or it lacks open items
-/// behind its end, one of which is `held`.
+/// Returns true if `saved` seems truncated:
+/// - It ends in the middle of a line of `loaded` or `ours`, and nothing of the rest follows.
+/// - It ends where `loaded` goes on with lanes that it lacks, and with items or words in them. Missing empty lanes
+///   alone don't count.
+/// - It lacks open items behind its end, one of which is `held`.
 pub(super) fn is_cut_short([loaded, ours]: [&str; 2], saved: &str, held: &HashSet<TaskId>) -> bool {
     let lines: Vec<&str> = said(saved).collect();
     let Some(last) = lines.last() else {
@@ -71,7 +73,8 @@ fn first_line(block: &str) -> &str {
     block.lines().next().unwrap_or_default().trim_end()
 }
 
-/// `last` is the beginning of a line of `whole`, and most of what stands there from that line on is not in the text that `has` these.
+/// Returns true if `last` is the beginning of a line of `whole`, and the text with the lines `has` lacks most lines
+/// from there on.
 fn is_torn(whole: &str, last: &str, has: &HashSet<&str>) -> bool {
     let lines: Vec<&str> = said(whole).collect();
     let begun =
@@ -81,12 +84,12 @@ fn is_torn(whole: &str, last: &str, has: &HashSet<&str>) -> bool {
     })
 }
 
-/// A text without most of the lines before its end is another one.
+/// Returns true if at least half of the lines are in `has`; otherwise it is a different text.
 fn has_most(lines: &[&str], has: &HashSet<&str>) -> bool {
     2 * lines.iter().filter(|line| has.contains(*line)).count() >= lines.len()
 }
 
-/// The lines that say something, each with its end.
+/// Returns the lines that are not blank, each with the offset of its end.
 fn ends(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let lines = text.split_inclusive('\n').scan(0, |end, line| {
         *end += line.len();
@@ -95,7 +98,7 @@ fn ends(text: &str) -> impl Iterator<Item = (&str, usize)> {
     lines.filter(|(line, _)| !line.is_empty())
 }
 
-/// What became of `before` lacks most of the words that stood between its open items, and in those that are left, and has few others.
+/// Returns true if `after` lacks most words of `before` between open items and in surviving items, and adds few others.
 pub(super) fn takes_most_words(before: &str, after: &str) -> bool {
     let [was, is] = [before, after].map(|text| parse(text).0);
     let had = || open_text(&was, &is).flat_map(str::split_whitespace);
@@ -106,7 +109,7 @@ pub(super) fn takes_most_words(before: &str, after: &str) -> bool {
     lost >= FEW_WORDS && 2 * lost > had().count() && 2 * brought < lost
 }
 
-/// How many of `words` are not in `text`.
+/// Returns how many of `words` are not in `text`.
 fn missing_words<'t>(words: impl Iterator<Item = &'t str>, text: &'t str) -> usize {
     let mut left: HashMap<&str, usize> = HashMap::new();
     text.split_whitespace()
@@ -121,7 +124,7 @@ fn missing_words<'t>(words: impl Iterator<Item = &'t str>, text: &'t str) -> usi
     missing
 }
 
-/// Neither front matter nor headings of lanes, nor items that have ended or that are not in `left`.
+/// Returns the text without front matter, lane headings, ended items, and items that are not in `left`.
 fn open_text<'t>(document: &Document<'t>, left: &Document<'_>) -> impl Iterator<Item = &'t str> {
     let is_there = |item: &Item<'_>| match &item.id {
         Some(id) => left.find(id).is_some(),

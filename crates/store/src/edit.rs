@@ -1,6 +1,6 @@
-//! What somebody made of a copy of a queue, merged into it as done by hand.
+//! Merges an edited copy of a queue into it, as an external edit.
 //!
-//! Unlike a save it is known which text it rests on.
+//! Unlike with a save, the merge base is known.
 
 use std::collections::HashSet;
 
@@ -25,26 +25,26 @@ use tavern_core::merge::merge;
 use tavern_core::task::TaskId;
 use tavern_sys::files;
 
-/// What came of it.
+/// The result of an edit.
 #[derive(Clone, Debug)]
 pub struct Edited {
-    /// Not a byte of the queue is another if this is false.
+    /// False if the queue is unchanged, byte for byte.
     pub is_changed: bool,
-    /// The log's new lines: items that were added, edited or removed.
+    /// The new log entries: items added, edited or removed.
     pub entries: Vec<Entry>,
-    /// What others changed meanwhile, each in its own way.
+    /// Conflicts with concurrent changes, and how each was resolved.
     pub conflicts: Vec<Settled>,
 }
 
 impl Board {
-    /// Makes the queue what was set aside, but for what somebody holds.
+    /// Makes the queue read like the save that was set aside, except for held items.
     pub fn accept(&self, aside: &SetAside) -> Result<Edited, Error> {
         let saved = files::read_text(&aside.path).map_err(Error::io("read", &aside.path))?;
         self.edit(&aside.queue, &self.read(&aside.queue)?.content, &saved)
     }
 
-    /// Makes the queue a text that stood there, but for what somebody holds. What has ended since stays ended, and what was archived, or
-    /// moved to another queue, stays there.
+    /// Restores an earlier text of the queue, except for held items. Items that have ended since stay ended; archived
+    /// and moved items stay where they are.
     pub fn restore(&self, queue: &Queue, kept: &str) -> Result<Edited, Error> {
         let (text, index) = (self.read(queue)?, ItemIndex::of(self));
         let (now, states) = (text.content.open(), self.states()?);
@@ -60,12 +60,12 @@ impl Board {
         self.edit(queue, &text.content, &restored)
     }
 
-    /// Merges `edited`, which somebody made of `copy`, into the queue as it is by now.
+    /// Merges `edited`, which is based on `copy`, into the current queue.
     pub fn edit(&self, queue: &Queue, copy: &str, edited: &str) -> Result<Edited, Error> {
         self.transact(|view| {
             let text = view.read(queue)?;
             let held = self.held_in(queue)?;
-            // An editor may save what it has had open since before an item of the copy got its ID.
+            // An editor may save a text loaded before an item of the copy got its ID.
             let (marks, edited) = Marks::of(edited, &text.content, &held);
             let index = ItemIndex::of(self);
             let is_known = |id: &TaskId| index.knows(id, queue);

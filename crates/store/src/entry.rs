@@ -11,28 +11,28 @@ use tavern_core::states::StateKeys;
 use tavern_core::stood::Stood;
 use tavern_core::task::{Status, TaskId, Timestamp};
 
-/// Who did what was done by hand, in the log.
+/// The `agent` of external edits in the log.
 pub const HAND: &str = "hand";
 
-/// Who did what came with a text that git put there, in the log. No agent can be called so.
+/// The `agent` of changes that git brought, in the log. No agent can have this name.
 pub(super) const BY_GIT: &str = "git itself";
 
-/// Among the words of a line are these, if Tavern did not do it.
+/// A log line of a change that Tavern did not make contains one of these.
 pub(super) const BY_HAND: [&str; 2] = ["\"agent\":\"hand\"", "\"agent\":\"git itself\""];
 
-/// The cause of a change of the text around the items: by it such a line is known.
+/// The cause that identifies a change of the text around the items.
 pub(super) const PROSE: &str = "the text around the items";
 
-/// The cause of a change of what an item is where it stands as it stood: of the headings that are lanes, and what they mean.
+/// The cause of a status change of an unmoved item: the lanes or their meaning changed.
 pub(super) const LANES: &str = "what its heading means was changed";
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct Entry {
-    /// Grows by one with each line of a board, for ever.
+    /// Sequence number; grows by one with each line of a board, forever.
     pub seq: u64,
-    /// It is a part of a change that ends with the line of this number: without that one it never happened.
+    /// The last line of the change that this one is part of; without that line, the change never happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<u64>,
     pub time: Timestamp,
@@ -41,81 +41,81 @@ pub struct Entry {
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Who did it; of what was taken from its holder, that one.
+    /// The actor; for an item taken from its holder, that holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Who took it from `agent`.
+    /// The actor that took the item from `agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Token>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Why, in one line.
+    /// The reason, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The `seq` of the event that this one takes back.
+    /// The `seq` of the event that this one undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
-    /// Of a message, how urgent it is, where somebody says so.
+    /// The urgency of a message, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub urgency: Option<Urgency>,
-    /// Of a diagnosis, what was found, and what was done about it.
+    /// The symptom that a diagnosis found, and the reaction to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symptom: Option<Symptom>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deed: Option<Deed>,
-    /// Of what was used of a cap, which share was passed.
+    /// The share of a cap that usage has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<CapShare>,
-    /// Of a message that was told, the `seq` of the event by which it was sent.
+    /// For a delivered message, the `seq` of the event that sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
-    /// Up to when the times of a schedule are settled with it: what is due of them was queued, or is not to be.
+    /// The time up to which a schedule is settled: its due items were queued, or will not be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleMark>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Of work that was submitted: its commands passed.
+    /// For submitted work: whether its commands passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passed: bool,
-    /// What became of the text. Its statuses are those that the text shows.
+    /// The change of the text. Its statuses are those that the text shows.
     #[serde(flatten)]
     pub change: TextChange,
-    /// The statuses of the item before and since, where the text does not show them.
+    /// The item's status before and after, where the text does not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<(Status, Status)>,
-    /// What is remembered of the item's state from then on; absent: as before.
+    /// The item's stored state from then on; absent: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateKeys>,
-    /// Where the item stood before, if it was moved.
+    /// The item's previous position, if it was moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Stood>,
-    /// Where it was put.
+    /// The item's new position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put: Option<Stood>,
-    /// The line that stands for what its owner has taken from the agents by a mark in its box.
+    /// The line that stands for an item that its owner took from the agents by a mark in its box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseEntry>,
 }
 
-/// What became of a queue's text.
+/// The change of a queue's text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Keys", into = "Keys")]
 pub enum TextChange {
     #[default]
     Nothing,
-    /// An item came into the queue; `from` is what it was in the archive, or in the lane to which it was appended.
+    /// An added item; `from` is its status in the archive, or in the lane to which it was appended.
     Added {
         from: Option<Status>,
         to: Status,
         after: String,
     },
-    /// An item left the queue.
+    /// A removed item.
     Removed { from: Status, before: String },
-    /// An item became another, and went from the one status to the other.
+    /// An edited item; `moved` has the old and the new status.
     Edited {
         before: String,
         after: String,
@@ -125,7 +125,7 @@ pub enum TextChange {
     Prose { before: String, after: String },
 }
 
-/// The keys of a line that tell of its change.
+/// The keys of a line that describe its text change.
 #[derive(Serialize, Deserialize)]
 struct Keys {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ struct Keys {
     after: Option<String>,
 }
 
-/// What became of the task's lease.
+/// The change of the task's lease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseEntry {
@@ -179,28 +179,28 @@ impl Entry {
         }
     }
 
-    /// The item's status before, where the event changed it.
+    /// Returns the item's status before, if the event changed it.
     pub fn from(&self) -> Option<Status> {
         self.moved.map(|(from, _)| from).or(self.change.from())
     }
 
-    /// The item's status since, where the event changed it.
+    /// Returns the item's status afterwards, if the event changed it.
     pub fn to(&self) -> Option<Status> {
         self.moved.map(|(_, to)| to).or(self.change.to())
     }
 
-    /// Since then nobody works the item: it has ended, or is dead.
+    /// Returns true if the item has ended or is dead afterwards.
     pub(super) fn is_end(&self) -> bool {
         self.to()
             .is_some_and(|to| to.is_ended() || to == Status::Dead)
     }
 
-    /// It changed an item, or its status.
+    /// Returns true if the event changed an item, or its status.
     pub fn is_of_item(&self) -> bool {
         self.change.is_of_item() || self.moved.is_some()
     }
 
-    /// Who did it, where that is known.
+    /// Returns the actor, if known.
     pub fn actor(&self) -> Option<&str> {
         let is_taken = matches!(self.kind, Kind::Withdrawn | Kind::Reaped);
         self.by
@@ -208,7 +208,7 @@ impl Entry {
             .or_else(|| self.agent.as_deref().filter(|_| !is_taken))
     }
 
-    /// It is the doing of `actor`, where it says of nobody else that it is theirs.
+    /// Sets `actor` as the actor, unless the entry names one.
     pub(super) fn done_by(&mut self, actor: &str) {
         let place = if matches!(self.kind, Kind::Withdrawn | Kind::Reaped) {
             &mut self.by
@@ -218,27 +218,27 @@ impl Entry {
         place.get_or_insert_with(|| actor.to_owned());
     }
 
-    /// The event with which what was saved together was told.
+    /// Returns the last event of the save that this entry belongs to.
     pub(super) fn save(&self) -> u64 {
         self.through.unwrap_or(self.seq)
     }
 
-    /// Tavern did not do it.
+    /// Returns true if the change was made outside of Tavern.
     pub(super) fn is_by_hand(&self) -> bool {
         self.is_typed() || self.is_by_git()
     }
 
-    /// It came with a text that a person has saved.
+    /// Returns true if the change came with a person's save.
     pub(super) fn is_typed(&self) -> bool {
         self.agent.as_deref() == Some(HAND)
     }
 
-    /// It came with a text that git has put there.
+    /// Returns true if the change came with a text that git wrote.
     pub(super) fn is_by_git(&self) -> bool {
         self.agent.as_deref() == Some(BY_GIT)
     }
 
-    /// `task` was not there before, or had no ID.
+    /// Returns true if `task` did not exist before the event, or had no ID.
     pub(super) fn is_first_of(&self, task: &TaskId) -> bool {
         match self.change.before() {
             Some(before) => !before.contains(task.as_str()),
@@ -246,7 +246,7 @@ impl Entry {
         }
     }
 
-    /// A person talks with the agent that claimed it.
+    /// Returns true if a person chats with the agent that claimed the item.
     pub fn is_chat(&self) -> bool {
         matches!(&self.lease, Some(LeaseEntry::Put(lease)) if lease.back_to.is_some())
     }
@@ -274,7 +274,7 @@ impl<'de> Deserialize<'de> for Entry {
 }
 
 impl TextChange {
-    /// An item is another since.
+    /// Returns true if an item was changed.
     pub fn is_of_item(&self) -> bool {
         !matches!(self, TextChange::Nothing | TextChange::Prose { .. })
     }
@@ -297,7 +297,7 @@ impl TextChange {
         }
     }
 
-    /// The status before, where the change is one of the status too.
+    /// Returns the status before, if the change includes the status.
     pub fn from(&self) -> Option<Status> {
         match self {
             TextChange::Added { from, .. } => *from,
@@ -307,7 +307,7 @@ impl TextChange {
         }
     }
 
-    /// The status since, where the change is one of the status too.
+    /// Returns the status afterwards, if the change includes the status.
     pub fn to(&self) -> Option<Status> {
         match self {
             TextChange::Added { to, .. } => Some(*to),

@@ -1,4 +1,4 @@
-//! What the world did to the store. What a rule forbids is a [`Refusal`].
+//! Errors of the store. A violated rule is a [`Refusal`].
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use tavern_core::task::{BadId, Status, TaskId};
 use tavern_sys::files;
 use tavern_sys::process::{TOO_MANY, quoted};
 
-/// Items of a queue.
+/// The most items of a queue.
 pub const MOST_ITEMS: usize = 50_000;
 
-/// The ending of what was moved away from where Tavern keeps something.
+/// The extension of files moved out of Tavern's way.
 pub(super) const AWAY: &str = "was";
 
 /// Why the board could not be found, read or changed.
@@ -84,7 +84,7 @@ pub enum Error {
     NotUndone(Box<Obstacle>),
 }
 
-/// Why an event can't be taken back.
+/// Why an event can't be undone.
 #[derive(Debug, thiserror::Error)]
 pub enum Obstacle {
     #[error("there is nothing to take back")]
@@ -132,7 +132,7 @@ impl From<Obstacle> for Error {
     }
 }
 
-/// What to do where a file can't be written, or no program started: who may, what is mounted, how full it is.
+/// Returns a hint for a file that can't be written or a program that can't be started: permissions, mounts, free space.
 pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
     let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
     let there = quoted(there);
@@ -155,7 +155,7 @@ pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
     })
 }
 
-/// Where that goes which stands where Tavern keeps something else.
+/// Returns a free path to which a file in Tavern's place can be moved.
 pub(super) fn moved_away(path: &Path) -> PathBuf {
     let name = |number: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -171,7 +171,7 @@ pub(super) fn moved_away(path: &Path) -> PathBuf {
         .expect("there are more numbers than files")
 }
 
-/// What to type where a file is in the place of a folder, or the other way round.
+/// Returns a hint for a file in the place of a folder, or the reverse.
 fn move_away(path: &Path) -> Option<String> {
     let odd = path
         .ancestors()
@@ -186,7 +186,7 @@ fn move_away(path: &Path) -> Option<String> {
 }
 
 impl Error {
-    /// Of the file at `path`, whose bytes are no text.
+    /// Returns the error for the file at `path`, whose bytes are not text.
     pub fn not_text(path: &Path, error: &FromUtf8Error) -> Error {
         let bytes = error.as_bytes();
         let line = bytes[..error.utf8_error().valid_up_to()]

@@ -1,5 +1,5 @@
-//! Finding the board: `.tavern/` at the root of the main work tree, from any folder of any work tree; and beside it, in
-//! the git directory, what no checkout, stash, clean or clone may touch.
+//! Finds the board: `.tavern/` at the root of the main work tree, from any folder of any work tree. The private part is
+//! in the git directory, where no checkout, stash, clean or clone may touch it.
 //!
 //! Reads git's own link files rather than opening the repository, so that a claim needs no git library.
 
@@ -23,34 +23,34 @@ pub struct Board {
     dir: PathBuf,
     root: PathBuf,
     private: PathBuf,
-    /// Of a dry run.
+    /// Present in a dry run.
     pub(super) rehearsal: Option<Arc<Rehearsal>>,
-    /// Whom to ask how a text came from git.
+    /// The queries to git about the origin of a text.
     pub(super) git: Option<AskGit>,
-    /// A person has said so for this run.
+    /// A person trusts all content for this run.
     trusts_all: bool,
-    /// Who does what this process does.
+    /// The actor of all changes by this process.
     actor: Option<String>,
     pub(super) last_read: Arc<LastRead>,
     pub(super) last_states: Arc<LastStates>,
 }
 
-/// The folders of the board that git ignores, made when they are first needed.
+/// The folders of the board that git ignores, created on first use.
 pub(super) const VOLATILE: [&str; 5] = ["agents", "inbox", "quota", "runs", "worktrees"];
 
-/// The folders of the private part, likewise.
+/// The folders of the private part, created on first use.
 pub(super) const PRIVATE: [&str; 5] = ["events", "leases", "seen", "slots", "typed"];
 
 /// The private part's own folder in the git directory.
 const PRIVATE_FOLDER: &str = "tavern";
 
-/// What `.tavern/.gitignore` holds on a board that was made for task files alone.
+/// The content of `.tavern/.gitignore` on a board made for plain task files.
 pub const HIDES_ALL: &str = "*\n";
 
-/// What it holds on a board that `tavern-init` made.
+/// The content of `.tavern/.gitignore` on a board that `tavern-init` made.
 pub(super) const GITIGNORE: &str = include_str!("../../../templates/gitignore");
 
-/// The names in `.tavern/` that are Tavern's own, and never in a commit.
+/// Returns the names in `.tavern/` that are Tavern's own and never committed.
 pub fn own_names() -> impl Iterator<Item = &'static str> {
     GITIGNORE
         .lines()
@@ -59,7 +59,7 @@ pub fn own_names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Board {
-    /// The board of the repository around `from`; `Error::NoBoard` if it has none yet.
+    /// Returns the board of the repository around `from`; `Error::NoBoard` if it has none yet.
     pub fn find(from: &Path) -> Result<Board, Error> {
         let board = Board::place(from)?;
         match fs::metadata(&board.dir) {
@@ -71,8 +71,8 @@ impl Board {
         }
     }
 
-    /// The board named by `TAVERN_DIR`: the `.tavern` folder itself or the folder it is in. That of a linked worktree is a
-    /// checked-out copy, and leads to the board as any other folder of it does.
+    /// Returns the board named by `TAVERN_DIR`: the `.tavern` folder itself, or its parent. A linked worktree's
+    /// `.tavern` is a checked-out copy and leads to the real board.
     pub fn open(dir: &Path) -> Result<Board, Error> {
         let dir = if dir.join(".tavern").is_dir() {
             dir.join(".tavern")
@@ -91,7 +91,7 @@ impl Board {
         Board::at(dir, root).current()
     }
 
-    /// Where the board of the repository around `from` is, or would be.
+    /// Returns the board of the repository around `from`, whether it exists or not.
     pub fn place(from: &Path) -> Result<Board, Error> {
         let root = main_worktree(from)?;
         let dir = root.join(".tavern");
@@ -101,12 +101,12 @@ impl Board {
         Ok(Board::at(root.join(".tavern"), root))
     }
 
-    /// Both by no link.
+    /// Both paths are free of links.
     fn at(dir: PathBuf, root: PathBuf) -> Board {
         let git = Some(&root)
             .filter(|_| dir.ends_with(".tavern"))
             .and_then(|root| {
-                // Files are renamed between the two.
+                // Files are renamed between the two, so they must be on one device.
                 let device = |path: &Path| fs::metadata(path).ok().map(|file| file.dev());
                 git_dir(root).filter(|git| device(git) == device(root))
             });
@@ -125,7 +125,7 @@ impl Board {
         }
     }
 
-    /// Refused if it keeps its private part where earlier versions did.
+    /// Refuses a board whose private part is where earlier versions kept it.
     fn current(self) -> Result<Board, Error> {
         if self.is_of_older_version() {
             Err(Error::OlderBoard(self.dir))
@@ -134,28 +134,29 @@ impl Board {
         }
     }
 
-    /// The private part is still in `.tavern/`, as with earlier versions.
+    /// Returns true if the private part is still in `.tavern/`, as in earlier versions.
     pub fn is_of_older_version(&self) -> bool {
         self.private != self.dir
             && !self.private.join("events").exists()
             && self.dir.join("events").is_dir()
     }
 
-    /// The same board, of which nothing is written from now on: what a dry run changes is decided as ever, without the lock,
-    /// and kept in memory.
+    /// Returns the same board for a dry run: changes are decided without the lock and kept in memory; nothing is
+    /// written.
     pub fn dry(mut self) -> Board {
         self.rehearsal = Some(Arc::default());
         self.last_states = Arc::default();
         self
     }
 
-    /// The same board, which asks git how a text came that it didn't write: a switch, say, is no stale save.
+    /// Returns the same board with queries to git about texts that Tavern didn't write: a branch switch, say, is no
+    /// stale save.
     pub fn with_git(mut self, ask: AskGit) -> Board {
         self.git = Some(ask);
         self
     }
 
-    /// The same board, of which all may be run, whoever brought it.
+    /// Returns the same board, on which all content may be run, whatever its origin.
     pub fn trusting_all(self) -> Board {
         Board {
             trusts_all: true,
@@ -163,12 +164,12 @@ impl Board {
         }
     }
 
-    /// All of it may be run in this process.
+    /// Returns true if all content may be run in this process.
     pub fn trusts_all(&self) -> bool {
         self.trusts_all
     }
 
-    /// The same board, on which all that this process does is `actor`'s doing.
+    /// Returns the same board, on which all changes by this process are `actor`'s.
     pub fn acted_on_by(self, actor: Option<String>) -> Board {
         Board { actor, ..self }
     }
@@ -177,7 +178,7 @@ impl Board {
         self.actor.as_deref()
     }
 
-    /// Nothing of it is written: what is done beside the board is to be left out too.
+    /// Returns true in a dry run: side effects outside of the board must be left out too.
     pub fn is_dry(&self) -> bool {
         self.rehearsal.is_some()
     }
@@ -196,13 +197,13 @@ impl Board {
         self.dir.join(relative)
     }
 
-    /// In the private part: `tavern/` in the git directory, which git never cleans, stashes, switches or clones; on a board
-    /// without a repository, or with one on another disk, `.tavern/` itself.
+    /// Returns a path in the private part: `tavern/` in the git directory, which git never cleans, stashes, switches or
+    /// clones. On a board without a repository, or with one on another disk, this is `.tavern/` itself.
     pub fn private(&self, relative: &str) -> PathBuf {
         self.private.join(relative)
     }
 
-    /// Where runs have git directories of their own: beside the private part, since what is in them is work.
+    /// Returns the folder of the runs' own git directories. It is beside the private part, since it holds work.
     pub fn cells(&self) -> PathBuf {
         if self.is_exposed() {
             self.dir.join("cells")
@@ -215,7 +216,7 @@ impl Board {
         self.dir.join("worktrees").join(task.as_str())
     }
 
-    /// Where the task's work is looked at, at one commit: by its reviewer, or by its planner. No ID has an `@`.
+    /// Returns the worktree in which a reviewer or planner reads the task's work at one commit. No ID has an `@`.
     pub fn view(&self, task: &tavern_core::task::TaskId) -> PathBuf {
         self.path("worktrees").join(format!("{task}@view"))
     }
@@ -224,16 +225,16 @@ impl Board {
         self.dir.join("runs").join(run)
     }
 
-    /// Makes the ignored folders that are missing. On a board that nobody initialised (`tavern-drain TODO.md` in a
-    /// plain repository) the whole of `.tavern/` is ignored, by a file that ignores itself too.
+    /// Creates the missing ignored folders. On a board made without `tavern-init` (`tavern-drain TODO.md` in a plain
+    /// repository), the whole of `.tavern/` is ignored, by a file that ignores itself too.
     pub fn make_folders(&self) -> Result<(), Error> {
         let ignore = self.dir.join(".gitignore");
-        // First of all, so that a crash leaves nothing that git would show.
+        // Written first, so that a crash leaves nothing that git would show.
         if self.is_volatile() && !ignore.exists() {
             files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
             replace_own(&ignore, HIDES_ALL.as_bytes())?;
         }
-        // Where there is no repository the private part is in the board, which others may read.
+        // Without a repository the private part is the board itself, which other users may read.
         let private = Some(self.private.clone()).filter(|private| *private != self.dir);
         let folders = private
             .into_iter()
@@ -244,21 +245,21 @@ impl Board {
         Ok(())
     }
 
-    /// The private part is in `.tavern/` itself, where a commit may have put something.
+    /// Returns true if the private part is `.tavern/` itself, where a commit may have put files.
     pub fn is_exposed(&self) -> bool {
         self.private == self.dir
     }
 
-    /// Nobody ran `tavern-init` here: the folder only holds what a drain of a plain file left.
+    /// Returns true if `tavern-init` was never run here: the folder only holds remains of a drain of a plain file.
     pub fn is_volatile(&self) -> bool {
         !self.dir.join("config.yaml").exists()
     }
 }
 
-/// A file in a run's own git directory: where the repository's is.
+/// A file in a run's own git directory that names the repository's.
 const MAIN: &str = "tavern-main";
 
-/// The git directory of the work tree at `root`, by no link if that is so.
+/// Returns the git directory of the work tree at `root`, resolved if it is a link.
 fn git_dir(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     let found = fs::symlink_metadata(&dot_git).ok()?;
@@ -272,7 +273,7 @@ fn git_dir(root: &Path) -> Option<PathBuf> {
     fs::canonicalize(root.join(link.strip_prefix("gitdir:")?.trim())).ok()
 }
 
-/// The root of the main work tree of the repository around `from`.
+/// Returns the root of the main work tree of the repository around `from`.
 fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
     let from = files::real(from).map_err(Error::io("enter", from))?;
     for folder in from.ancestors() {
@@ -293,8 +294,8 @@ fn main_worktree(from: &Path) -> Result<PathBuf, Error> {
     Err(Error::NoRepository(from))
 }
 
-/// Follows a `.git` file: a linked work tree's leads by `commondir` to the main one; a submodule's has no
-/// `commondir`, and the submodule is a repository of its own.
+/// Follows a `.git` file: a linked work tree leads by `commondir` to the main one. A submodule has no `commondir` and
+/// is a repository of its own.
 fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
     let link = fs::read_to_string(dot_git).map_err(Error::io("read", dot_git))?;
     let git_dir = link
@@ -303,7 +304,7 @@ fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
         .ok_or_else(|| Error::NoRepository(folder.to_owned()))?;
     let git_dir = folder.join(git_dir);
     let read = |name: &str| fs::read_to_string(git_dir.join(name));
-    // A run has a git directory of its own, which is no worktree's.
+    // A run's own git directory belongs to no worktree.
     let Ok(common) = read("commondir").or_else(|_| read(MAIN)) else {
         return Ok(folder.to_owned());
     };
@@ -312,8 +313,8 @@ fn linked_worktree(folder: &Path, dot_git: &Path) -> Result<PathBuf, Error> {
     worktree_of(&common)
 }
 
-/// The main work tree of a git directory: what that is in, or what it names. A submodule's does; of a separate one git itself
-/// doesn't know.
+/// Returns the main work tree of a git directory: its parent, or the one its settings name. A submodule's settings do;
+/// for other separate git directories git itself doesn't know.
 fn worktree_of(git_dir: &Path) -> Result<PathBuf, Error> {
     if let (Some(name), Some(parent)) = (git_dir.file_name(), git_dir.parent())
         && name == ".git"
@@ -340,7 +341,7 @@ fn worktree_of(git_dir: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// The value of `core.KEY` in a file of git's settings, as git writes it.
+/// Returns the value of `core.KEY` in a git settings file, as git writes it.
 fn core_setting<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     let lines = text
         .lines()

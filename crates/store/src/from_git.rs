@@ -1,4 +1,4 @@
-//! What git tells of the text of a queue, and its directory of what it is about.
+//! The origin of a queue's text according to git, and operations under way in the git directory.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,11 @@ use super::find::Board;
 use super::queue::{Queue, Text};
 use tavern_sys::clock;
 
-/// A lock of git that is older was left by one that was killed, or somebody writes a commit message. An index that is older is no
-/// sign that HEAD will be moved.
+/// An older lock was left by a killed git, or a person writes a commit message. An older index is no sign that HEAD
+/// will move.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What git has in its directory while a person is to settle what contradicts.
+/// Files in the git directory while a person resolves a conflict.
 const UNDER_WAY: [&str; 5] = [
     "MERGE_HEAD",
     "CHERRY_PICK_HEAD",
@@ -24,22 +24,22 @@ const UNDER_WAY: [&str; 5] = [
 ];
 
 impl Board {
-    /// Whether `saved`, which git has put there, goes on from the newest text. `None`: HEAD holds another one.
+    /// Whether `saved`, which git wrote, continues from the newest text. `None`: HEAD holds another text.
     pub(super) fn goes_on_by_git(&self, queue: &Queue, saved: &str, newest: &str) -> Option<bool> {
         let (ask, root, path) = self.whom_to_ask(queue)?;
         (ask.goes_on)(&root, &path, saved, newest)
     }
 
-    /// What HEAD holds of the queue.
+    /// Returns the queue's text in HEAD.
     pub(super) fn head_text(&self, queue: &Queue) -> Option<String> {
         let (ask, root, path) = self.whom_to_ask(queue)?;
         (ask.head_text)(&root, &path)
     }
 
-    /// With the root and the queue's path from there.
+    /// Returns the queries to git, the root, and the queue's path relative to it.
     pub(super) fn whom_to_ask(&self, queue: &Queue) -> Option<(AskGit, PathBuf, PathBuf)> {
         let root = fs::canonicalize(self.root()).ok()?;
-        // It may have been taken away.
+        // The file may have been removed.
         let folder = || {
             Some(
                 fs::canonicalize(queue.path.parent()?)
@@ -52,7 +52,7 @@ impl Board {
         Some((self.git?, root, path))
     }
 
-    /// git is writing files, one of these queues perhaps, or has written it, and moves HEAD thereafter.
+    /// Returns true if git is writing files, or has just written one of `queues` and will move HEAD next.
     pub(super) fn is_git_at_work<'q>(&self, queues: impl IntoIterator<Item = &'q Queue>) -> bool {
         let is_new = |name: &str| self.in_git(name).is_some_and(|path| is_new(&path));
         is_new("index.lock")
@@ -63,7 +63,8 @@ impl Board {
                     .any(|queue| self.is_bringing(queue).unwrap_or_default()))
     }
 
-    /// git may be reading files one after the other, for a commit or a stash: what moves from one to the other would be in neither.
+    /// Returns true if git may be reading files one by one, for a commit or a stash: an item moved between two files
+    /// could be missed in both.
     pub(super) fn is_git_reading(&self) -> bool {
         let entries = self
             .in_git("")
@@ -83,7 +84,7 @@ impl Board {
         Some((ask.is_bringing)(&root, &path, &text.content))
     }
 
-    /// git has left its markers in the queue, for a person to choose.
+    /// Returns true if git left conflict markers in the queue for a person to resolve.
     pub(super) fn is_unresolved(&self, queue: &Queue) -> bool {
         let mut under_way = UNDER_WAY.iter().filter_map(|name| self.in_git(name));
         let has_markers = |text: Text| {

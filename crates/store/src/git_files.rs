@@ -1,5 +1,5 @@
-//! `.gitignore` and `.gitattributes` of a board: what git leaves out of commits, and how it merges queues. Their owner may add lines,
-//! and may say what ours say in another way.
+//! `.gitignore` and `.gitattributes` of a board: which files git ignores, and how it merges queues. Users may add
+//! lines, and may write equivalent ones.
 //!
 //! Knows no settings of git.
 
@@ -9,28 +9,29 @@ use super::find::{Board, GITIGNORE};
 use super::queue::is_blank;
 use tavern_sys::files;
 
-/// The file in `.tavern/` that says what is volatile.
+/// The file in `.tavern/` that lists the volatile files.
 pub const IGNORE: &str = ".gitignore";
 
-/// The file in `.tavern/` that says which files are queues, and those moved to the archive.
+/// The file in `.tavern/` that tells git which files are queues and archives.
 pub const ATTRIBUTES: &str = ".gitattributes";
 
-/// What `.tavern/.gitattributes` holds on a board that `tavern-init` made.
+/// The content of `.tavern/.gitattributes` on a board that `tavern-init` made.
 const MERGING: &str = include_str!("../../../templates/gitattributes");
 
-/// One of the two that lacks lines of ours, or is not there.
+/// One of the two files, missing or without some of the required lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomplete {
-    /// `None`: it is not there.
+    /// The found text; `None` if there is no file.
     pub found: Option<String>,
-    /// The lines that it lacks; none if it says nothing at all.
+    /// The missing lines; empty if the file is blank.
     pub lacks: Vec<&'static str>,
-    /// The text with them.
+    /// The completed text.
     pub text: String,
 }
 
 impl Board {
-    /// What the file lacks, if it lacks something. [`ErrorKind::InvalidData`] if that can't be put in, since it is no text.
+    /// Returns what the file lacks, if anything. [`ErrorKind::InvalidData`] if lines can't be added because it is not
+    /// text.
     pub fn incomplete(&self, name: &str) -> io::Result<Option<Incomplete>> {
         let bytes = match files::read(self.path(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -64,17 +65,17 @@ impl Board {
     }
 }
 
-/// All that Tavern says in the file.
+/// Returns Tavern's whole version of the file.
 pub fn whole(name: &str) -> &'static str {
     if name == IGNORE { GITIGNORE } else { MERGING }
 }
 
-/// A line of the file stands for this rule of ours.
+/// Returns true if a line of the file covers this rule.
 fn says(line: &str, rule: &str) -> bool {
     let mut words = line.split_whitespace();
     let pattern = words.next().unwrap_or_default().trim_start_matches('/');
     if rule.contains(" merge=") {
-        // However its owner wants them merged.
+        // The user may choose another merge driver.
         pattern.starts_with("queues/") && words.any(|word| word.contains("merge"))
     } else {
         pattern == "*" || pattern.trim_end_matches('/') == rule.trim_matches('/')

@@ -1,8 +1,8 @@
-//! What people, editors and git did to a queue since Tavern last wrote it: taken over, merged and logged.
+//! Merges and logs external edits: changes to a queue by people, editors and git since Tavern last wrote it.
 //!
-//! Editors lock nothing and save whole files, so a save may rest on an older text than the newest. The queue as Tavern
-//! last wrote it is kept in `seen/`; where the file differs, the log tells which version the saver had loaded, and the
-//! three are merged. A transition is never undone by a save, and nothing typed is ever dropped.
+//! Editors lock nothing and save whole files, so a save may be based on an outdated text. The queue as Tavern last
+//! wrote it is kept in `seen/`. If the file differs, the log shows which version the editor had loaded, and a three-way
+//! merge follows. A save never undoes a transition, and typed text is never dropped.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -45,14 +45,15 @@ use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_sys::files;
 use tavern_sys::process::file_in_use::is_being_written;
 
-/// Who saves again what they had before their last save takes that back, within this time.
+/// Saving the text before one's own last save undoes that save, within this time.
 const RECENT: TimeDelta = TimeDelta::minutes(10);
 
-/// What one save took out and the next brings back within this time was half a save: so many items at least.
+/// A save whose removals the next save restores within this time was half a save, if it concerns at least this many
+/// items.
 const HALF: (TimeDelta, usize) = (TimeDelta::seconds(3), 3);
 
-/// What was done to `queue` by other hands than Tavern's, as a change; `None` if nothing was, or if they are still about it.
-/// Whoever asks holds the lock; `last` is the last event's number. Items that have just `come` are those that were moved.
+/// Returns the external edits to `queue` as a change; `None` if there are none, or if they are still being written.
+/// The caller holds the lock; `last` is the last event's number. Items in `come` were just moved here.
 pub(super) fn taken_over(
     index: &ItemIndex<'_>,
     last: u64,
@@ -68,13 +69,13 @@ pub(super) fn taken_over(
     Ok(taken)
 }
 
-/// Leaves out the notes that the log has already, where what they speak of has not changed since: an editor that holds an old
-/// text saves it again and again.
+/// Removes notes that the log has already, if their subject has not changed since. An editor that holds an old text
+/// saves it again and again.
 fn leave_out_told(board: &Board, queue: &Queue, entries: &mut Vec<Entry>) -> Result<(), Error> {
     let cause = |entry: &Entry| entry.cause.clone().filter(|_| entry.kind == Kind::Noted);
     let mut open: Vec<String> = entries.iter().filter_map(cause).collect();
     let (mut told, mut lines) = (HashSet::new(), 0);
-    // A note of one item begins with its ID.
+    // A note about one item begins with its ID.
     let is_about = |note: &str, task: &Option<TaskId>| match note
         .split_once(": ")
         .map(|(id, _)| id.parse::<TaskId>())
@@ -94,7 +95,7 @@ fn leave_out_told(board: &Board, queue: &Queue, entries: &mut Vec<Entry>) -> Res
         })?;
     }
     let is_told = |entry: &Entry| cause(entry).is_some_and(|cause| told.contains(&cause));
-    // What stays is told by the newest save of all.
+    // The newest save repeats which items stay.
     let is_all_told = entries.iter().all(is_told);
     entries.retain(|entry| !is_told(entry) || !is_all_told && stays::of(entry).is_some());
     Ok(())
@@ -116,16 +117,16 @@ fn saved(
             let why = "the file was removed while an item of it is held; it was put back";
             FoundFile::Gone(note(queue, why.to_owned(), now).into())
         }
-        // What can't be read is reported by whoever needs it.
+        // The caller that needs an unreadable file reports it.
         Err(_) => return Ok(None),
     };
     taken_from(index, last, queue, sight, found, come, now)
 }
 
-/// What stands in a queue's place.
+/// The file found in a queue's place.
 enum FoundFile {
     Text(Text),
-    /// Nothing, and it is put back, of which the log has this note.
+    /// No file: it is put back, and this note is logged.
     Gone(Box<Entry>),
 }
 
@@ -153,8 +154,9 @@ fn taken_from(
         return Ok(text.map(|text| first_sight(index, queue, text, sight, now)));
     };
     let text = text.filter(|text| text.stamp != seen.file);
-    // Somebody had the replaced file open, or saved in the very moment of the replacement: before what is there now.
-    // (The very file that was seen stands there if a program was killed in the middle of the replacement.)
+    // An editor had the replaced file open, or saved at the moment of the replacement, so this save comes before the
+    // current file.
+    // (After a crash during the replacement, the very file that was seen is there.)
     let old = Some(old_path(board, queue))
         .filter(|_| seen.old != sight.old && sight.old != Some(seen.file));
     let old = old.filter(|_| !is_copied(&seen, &sight, text.as_ref()));
@@ -162,7 +164,7 @@ fn taken_from(
         .as_ref()
         .and_then(|old| files::read_text(old).ok())
         .filter(|saved| !is_blank(saved));
-    // What was read is whole if nobody is writing it, and nobody has since.
+    // The text that was read is whole if no process is writing it and it is unchanged since.
     let read: Vec<&Path> = text
         .iter()
         .map(|_| queue.path.as_path())
@@ -201,7 +203,7 @@ fn taken_from(
     if seen.seq < last {
         texts.retain_logged(seen.seq, &tail_log(board, seen.seq)?);
     }
-    // git may have put a text there over which somebody has saved before anybody looked.
+    // git may have written a text that was saved over before Tavern read it.
     let head = board.head_text(queue).filter(|head| {
         let saves = saves.iter().filter_map(|(saved, ..)| saved.as_deref());
         let is_new = |head: &str| !texts.has(head) && saves.clone().all(|saved| saved != head);
@@ -238,8 +240,8 @@ fn taken_from(
     Ok(Some(taken))
 }
 
-/// The replaced file came with a copy of the whole board: whoever had it open before writes to another. Where its times are new, it
-/// is known by the queue, which is another file, too, and says what was known.
+/// Returns true if the replaced file came with a copy of the whole board; an editor that had it open writes to the
+/// original. If its times are new, a queue file that also differs but has the known text proves the copy.
 fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
     let Some((known, old)) = seen.old.zip(sight.old) else {
         return false;
@@ -248,7 +250,7 @@ fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
     let is_queue_copied = || {
         text.is_some_and(|text| is_another(seen.file, text.stamp) && text.content == *seen.content)
     };
-    // A program that was killed may have put the queue itself there.
+    // A killed program may have put the queue itself there.
     let is_queues_own = seen.file.is_same_file(&old);
     is_another(known, old)
         && !is_queues_own
@@ -256,8 +258,8 @@ fn is_copied(seen: &Baseline, sight: &Sight, text: Option<&Text>) -> bool {
         && (known.is_as_new(&old) || is_queue_copied())
 }
 
-/// A queue that Tavern has not seen yet is as it stands, but for items that it knows from elsewhere. What it has otherwise than what
-/// was committed was typed since: others may have loaded that.
+/// Takes a queue that Tavern has not seen yet as it is, except for copies of items known elsewhere. Differences from
+/// the committed text were typed since: other editors may have loaded that text.
 fn first_sight(
     index: &ItemIndex<'_>,
     queue: &Queue,
@@ -290,17 +292,18 @@ fn first_sight(
     }
 }
 
-/// So the note begins of what an older text has otherwise than it stays.
+/// The note about newer items that an older text can't overwrite begins like this.
 const NEWER: &str = "an older text was saved, and what is newer stays: ";
 
-/// The note of a save that took back the one before it.
+/// The note of a save that undid the one before it.
 const TAKEN_BACK: &str =
     "the text before the last save was put back: what that save had changed is taken back";
 
-/// Fewer open items than these a person takes out at once without being asked.
+/// Fewer open items may be removed at once without confirmation.
 const FEW: usize = 3;
 
-/// `saved` holds no item, and `before` held several that are nowhere else now: no editor makes that, and nobody in a hurry.
+/// Returns true if `saved` holds no item while `before` held several that are nowhere else now. No editor does that,
+/// and hardly a person.
 fn is_emptied(index: &ItemIndex<'_>, queue: &Queue, before: &str, saved: &str) -> bool {
     let before = parse(before).0;
     let is_lost = |item: &Item<'_>| item.id.as_ref().is_none_or(|id| !index.knows(id, queue));
@@ -308,8 +311,8 @@ fn is_emptied(index: &ItemIndex<'_>, queue: &Queue, before: &str, saved: &str) -
         && before.items().iter().filter(|item| is_lost(item)).count() > 1
 }
 
-/// What is `done` takes most of the open items out, and puts them nowhere else: an editor that could not write all, or one that
-/// writes boxes otherwise, makes that more often than a person.
+/// Returns true if the entries `done` remove most open items without moving them elsewhere. An editor that failed to
+/// write everything, or one that writes boxes differently, causes that more often than a person.
 fn takes_most(
     index: &ItemIndex<'_>,
     queue: &Queue,
@@ -335,7 +338,7 @@ fn takes_most(
     }
 }
 
-/// Keeps a save that is not believed for a person to say what is to become of it.
+/// Sets a suspicious save aside until a person decides on it.
 fn set_aside(
     board: &Board,
     queue: &Queue,
@@ -354,8 +357,8 @@ fn set_aside(
     });
 }
 
-/// The change that puts a queue back whose file has gone, and logs `note`; with what git had put there before. `None` if nothing is
-/// known of it.
+/// Returns the change that restores a queue whose file is gone, merged with a text that git wrote before, and logs
+/// `note`. `None` if the queue is unknown.
 pub(super) fn put_back(
     board: &Board,
     last: u64,
@@ -374,34 +377,35 @@ pub(super) fn put_back(
     )
 }
 
-/// What somebody saved.
+/// An external save.
 struct Save<'s> {
     text: &'s str,
-    /// Who seems to have made it, as far as the file shows.
+    /// The apparent writer, as far as the file shows.
     writer: Option<Writer>,
     /// The file is no older than Tavern's.
     is_late: bool,
-    /// git has put it there, and it goes on from the newest text or not.
+    /// If git wrote it: whether it continues from the newest text.
     goes_on: Option<bool>,
 }
 
-/// The text on which a save rests.
+/// The merge base of a save.
 struct Base {
     text: String,
     digest: u64,
-    /// It is a save that is taken back.
+    /// The base is a save that is being undone.
     is_undo: bool,
-    /// The save before was half of this one: what that had taken out is back.
+    /// The previous save was half of this one; the items that it removed come back.
     is_half: bool,
     /// The save is just an older text.
     is_old: bool,
-    /// The items that are another in it than they are now.
+    /// The items that differ between the base and the current text.
     stale: Vec<TaskId>,
 }
 
 impl Base {
-    /// The nearest of the texts that stood there. Who puts back exactly what they themselves have changed a moment ago takes that change
-    /// back: then it is what they had saved. git does not. Nor does half a save take out what the next one has.
+    /// Chooses the nearest earlier text. If a writer restores exactly the text before their own recent save, that save
+    /// is the base, so it is undone. This does not apply to git. After half a save, that half is the base, so its
+    /// removals come back.
     fn of(texts: &Texts, ours: &str, save: &Save<'_>, now: Timestamp) -> Base {
         let Nearest {
             mut text,
@@ -456,7 +460,7 @@ impl Base {
     }
 }
 
-/// The items of `base` that are in `saved`, and neither in `half` nor in `ours`: a change of `base` that takes them out, and their number.
+/// Returns a change of `base` that removes the items that are in `saved`, but neither in `half` nor in `ours`, and their number.
 fn brought_back([base, half, ours]: [&str; 3], saved: &str) -> (Since, usize) {
     let [known, newest] = [base, ours].map(|text| -> HashSet<String> {
         let document = parse(text).0;
@@ -481,7 +485,7 @@ fn brought_back([base, half, ours]: [&str; 3], saved: &str) -> (Since, usize) {
     (back, count)
 }
 
-/// `base` without the items that `saved` lacks.
+/// Returns `base` without the items that `saved` lacks.
 fn without_lacking(base: &str, saved: &str) -> String {
     let mut since = Since::default();
     for changed in changes(base, saved) {
@@ -495,7 +499,7 @@ fn without_lacking(base: &str, saved: &str) -> String {
     since.taken_back(base)
 }
 
-/// The IDs that items of `base` have got since, by what they read there: as the log tells, else by their titles.
+/// Returns the IDs that items of `base` have got since, keyed by their text there. The log decides, else their titles.
 fn named_since(board: &Board, queue: &Queue, base: &str, ours: &str) -> Result<Named, Error> {
     let (then, now) = (parse(base).0, parse(ours).0);
     let nameless = then.items().iter().filter(|item| item.id.is_none());
@@ -534,8 +538,8 @@ fn named_since(board: &Board, queue: &Queue, base: &str, ours: &str) -> Result<N
     Ok(named)
 }
 
-/// `ours` without the items of `base` that `saved` lacks and whose words are as they were: that Tavern has ticked or moved one since keeps
-/// it for nobody, nor that it has `named` it.
+/// Returns `ours` without the items of `base` that `saved` lacks and whose words are unchanged. An item is removed even
+/// if Tavern has ticked, moved or `named` it since.
 fn without_taken_out(
     base: &str,
     saved: &str,
@@ -573,7 +577,8 @@ fn without_taken_out(
     since.taken_back(ours)
 }
 
-/// The items that are `held` here and open in `base`, and that git brings as ended: why their holders lose them.
+/// Returns the items that are `held` here and open in `base`, but ended in a text from git, with the reason why their
+/// holders lose them.
 fn ended_elsewhere([base, saved]: [&str; 2], held: &HashSet<TaskId>) -> HashMap<TaskId, String> {
     let texts = [base, saved].map(open);
     let has_ended = |id: &TaskId| {
@@ -591,8 +596,8 @@ fn ended_elsewhere([base, saved]: [&str; 2], held: &HashSet<TaskId>) -> HashMap<
     lost.collect()
 }
 
-/// `ours` with the items of `saved` that the log tells of as archived, or that were taken out and come back, as they were then. With those that
-/// an archive has; git may have taken it back to where it had less.
+/// Returns `ours` with items of `saved` that the log has as archived, or as removed and now back, as they were then.
+/// Items of the archives are included, since git may have reset the log to an older state.
 fn with_items_that_went(
     index: &ItemIndex<'_>,
     queue: &Queue,
@@ -629,13 +634,13 @@ fn with_items_that_went(
         }
     }
     archived.sort();
-    // What is put in takes the bullet of what is beside it; then it is made to read as it did.
+    // The first pass gives items the bullet of their neighbours; the second restores their exact text.
     let newest = since.taken_back(&since.taken_back(ours));
     Ok((newest, archived))
 }
 
-/// Those of the items `new` of which the log tells last that they were archived; or that they were taken out, where they are not in `base`
-/// and nowhere else: how they were then.
+/// Returns the last texts of those items `new` whose last event archived them. Also of those that were removed, if they
+/// are neither in `base` nor in another queue.
 fn went(
     index: &ItemIndex<'_>,
     queue: &Queue,
@@ -665,7 +670,7 @@ fn went(
     Ok(went)
 }
 
-/// `merged` without those of the `archived` items that are in it as they were in `newest`; and their names.
+/// Returns `merged` without the `archived` items that are unchanged from `newest`; and their names.
 fn without_archived(merged: &str, newest: &str, archived: &[TaskId]) -> (String, Vec<String>) {
     let (new, old) = (parse(merged).0, parse(newest).0);
     let mut since = Since::default();
@@ -681,7 +686,7 @@ fn without_archived(merged: &str, newest: &str, archived: &[TaskId]) -> (String,
     (since.taken_back(merged), names)
 }
 
-/// What somebody saved, merged with ours; and what is to be logged of it.
+/// Merges a save with our text, and appends the log entries to the change.
 #[expect(
     clippy::too_many_arguments,
     reason = "a save, and what is known beside it"
@@ -699,7 +704,7 @@ fn merged(
     let board = index.board;
     let (as_saved, note) = (save.text, |cause: String| note(queue, cause, now));
     if is_blank(as_saved) && !parse(ours).0.items().is_empty() {
-        // No editor's save, but a broken one, or a `>` too many: items are removed one by one, or with their file.
+        // A broken save, or a `>` too many, rather than an editor's: items are removed one by one, or with their file.
         entries.push(note(
             "the file was emptied; its items were put back".to_owned(),
         ));
@@ -713,7 +718,7 @@ fn merged(
     let states = board.states()?;
     let mut held = board.held_in(queue)?;
     if board.is_dry() {
-        // It will have been moved.
+        // In a dry run, an item in another queue will have been moved.
         held.retain(|id| index.status_of(id, queue).is_none());
     }
     let may_mark = if save.goes_on.is_none() {
@@ -739,7 +744,7 @@ fn merged(
     } else {
         "hand"
     };
-    // An old text may be from before the item got its ID.
+    // An old text may predate the item's ID.
     let had_id = open(&base.text);
     let renamed = renamed
         .into_iter()
@@ -813,7 +818,7 @@ fn merged(
     lost.extend(marks.causes());
     let in_lanes = with_own_lanes(merged.text, ours, &saved);
     let (typed, stay_ended) = with_ended(&marks.put(with_held(in_lanes, ours, &held)), &|id| {
-        // A copy is no item.
+        // A copy is not the item.
         states
             .get(id)
             .filter(|_| !copies.all.contains_key(id))?
@@ -853,7 +858,8 @@ fn merged(
     Ok(text)
 }
 
-/// `text`, in which the items of `ours` that `saved` lacks are in lanes of their own status: whoever moves headings moves none of these.
+/// Returns `text` with the items of `ours` that `saved` lacks in lanes of their own status: an editor that moves
+/// headings moves none of these.
 fn with_own_lanes(text: String, ours: &str, saved: &str) -> String {
     let [mine, theirs, merged] = [ours, saved, &text].map(open);
     if !merged.has_lanes() {
@@ -878,7 +884,8 @@ fn with_own_lanes(text: String, ours: &str, saved: &str) -> String {
     })
 }
 
-/// `text`, in which what has ended by its status is ended whatever its box says: no text of before opens it again. Also the IDs of those.
+/// Returns `text` with ended items shown as ended, whatever their boxes say: an older text never reopens them. Also
+/// returns their IDs.
 pub(super) fn with_ended(
     text: &str,
     status_of: &dyn Fn(&TaskId) -> Option<Status>,
@@ -901,7 +908,7 @@ pub(super) fn with_ended(
     (text, names)
 }
 
-/// An item whose text shows another status has that from then on, whatever was remembered of it.
+/// Sets an item's status to the new one that its text shows, overriding the stored status.
 pub(super) fn tell_status(states: &States, entry: &mut Entry) {
     let TextChange::Edited {
         moved: Some((from, to)),
@@ -919,20 +926,21 @@ pub(super) fn tell_status(states: &States, entry: &mut Entry) {
 }
 
 impl Board {
-    /// A queue whose file has gone will be put back: somebody holds an item of it. `queues` are those that there are.
+    /// Returns true if a queue is missing that will be put back because an item of it is held. `queues` are the
+    /// existing ones.
     pub fn lacks_queue(&self, queues: &[Queue]) -> bool {
         gone_beside(self, queues)
             .iter()
             .any(|queue| self.is_held_in(queue).unwrap_or(true))
     }
 
-    /// Somebody has saved a queue by hand since this board was last written.
+    /// Returns true if a queue has external edits since this board was last written.
     pub fn has_saves(&self) -> Result<bool, Error> {
         Ok(!self.by_hand()?.is_empty())
     }
 
-    /// The queues that were written to by other hands, and how they stand; also one whose file has gone, until it was looked
-    /// where its items are, and while somebody holds one of them.
+    /// Returns the queues with external edits, and their stamps. A queue whose file is gone is included until its items
+    /// were searched for elsewhere, and while one of them is held.
     pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
         let mut queues = self.queues()?;
         for queue in gone_beside(self, &queues) {
@@ -953,8 +961,9 @@ impl Board {
 }
 
 impl Board {
-    /// The queues that were saved by hand before anybody has made them show what a killed program did: what they lack of
-    /// it tells an old save from a new one, and is merged into them. After a power cut it may be the file that is old.
+    /// Returns the queues with external edits made before the events of a killed program were replayed. The events that
+    /// they lack tell an old save from a new one, and are merged into them. Empty after a power cut, when the file
+    /// itself may be old.
     pub(super) fn left_to_merge(&self) -> Result<Vec<String>, Error> {
         if !is_of_this_boot(self) {
             return Ok(Vec::new());
@@ -967,7 +976,8 @@ impl Board {
     }
 }
 
-/// The names of the items that the result has otherwise than the save, as they are `stale` there, and of those that the save lacks.
+/// Returns the names of the `stale` items that differ between the save and the result, and of those that the save
+/// lacks.
 fn not_as_saved(saved: &str, merged: &str, stale: &[TaskId]) -> (Vec<String>, Vec<String>) {
     let (saved, merged) = (parse(saved).0, parse(merged).0);
     let block = |document: &Document<'_>, id: &TaskId| {
@@ -978,7 +988,7 @@ fn not_as_saved(saved: &str, merged: &str, stale: &[TaskId]) -> (Vec<String>, Ve
         .iter()
         .filter(|id| block(&saved, id) != block(&merged, id));
     let titles: HashSet<&str> = saved.items().iter().map(|item| saved.title(item)).collect();
-    // One that has got its ID since goes by its title there.
+    // An item that got its ID since is found by its title.
     let is_there = |id: &&TaskId| {
         saved.find(id).is_some()
             || merged

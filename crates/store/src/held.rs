@@ -1,4 +1,4 @@
-//! What somebody holds stays theirs, whatever a save makes of it. Knows no files.
+//! Keeps held items with their holders, whatever a save does to them. Knows no files.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use tavern_core::patch::Patch;
 use tavern_core::task::TaskId;
 use tavern_core::text::{Edit, apply};
 
-/// `saved`, in which the items `ids` have their IDs: it may be from before they got them.
+/// Returns `saved` with the IDs `ids` put back on their items: it may predate them.
 pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String {
     let (mut saved, mine) = (saved.to_owned(), parse(ours).0);
     for item in own(&mine, ids) {
@@ -20,7 +20,7 @@ pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String
         };
         let (others, nameless) = (nameless(&mine, title), nameless(&theirs, title));
         if nameless.len() > others.len() {
-            // It is what no other reads like, else the one in its place among them.
+            // Prefers an item that no other reads like, else the one at the same position among them.
             let is_other = |it: &&Item<'_>| {
                 others
                     .iter()
@@ -45,9 +45,10 @@ pub(super) fn with_ids(saved: &str, ours: &str, ids: &HashSet<TaskId>) -> String
     saved
 }
 
-/// `saved`, in which the items that are held, and those with a state (`tracked`), have their own IDs: another clone, or somebody's hand, has
-/// given them others, or none. They are known by the words of their titles; of what is held these may have been typed on. What `is_known` is an
-/// item elsewhere. Also the IDs that they had there, each with its own.
+/// Returns `saved` with the IDs restored of held items and items with a state (`tracked`), where another clone or a
+/// person removed or changed them. Also returns the IDs found there, each with the original.
+/// Items are matched by the words of their titles; those of held items may have been extended. Items that `is_known`
+/// elsewhere are not matched.
 pub(super) fn with_own_ids(
     saved: &str,
     ours: &str,
@@ -83,13 +84,13 @@ pub(super) fn with_own_ids(
     let (mut renamed, mut edits, mut taken) = (Vec::new(), Vec::new(), HashSet::new());
     for (item, id) in lacking {
         let title = mine.title(item);
-        // What others here read like is one of them.
+        // An item that reads like another one of ours is that one.
         let is_free = |at: &usize| {
             let it = &theirs.items()[*at];
             match &it.id {
                 _ if it.nested || taken.contains(at) => false,
                 None => !nameless.contains(theirs.title(it)),
-                // A copy of this item by the ID of another.
+                // A copy of this item under another item's ID.
                 Some(other) => match own_counts.get(other) {
                     Some(count) => theirs.title(it) == title && counts[other] > *count,
                     None => !is_known(other),
@@ -122,7 +123,7 @@ pub(super) fn with_own_ids(
     (apply(saved, &edits), renamed)
 }
 
-/// How often each ID stands in the document.
+/// Returns how often each ID occurs in the document.
 fn counts<'d>(document: &'d Document<'_>) -> HashMap<&'d TaskId, usize> {
     let mut counts = HashMap::new();
     for id in document.items().iter().filter_map(|item| item.id.as_ref()) {
@@ -131,8 +132,8 @@ fn counts<'d>(document: &'d Document<'_>) -> HashMap<&'d TaskId, usize> {
     counts
 }
 
-/// `saved`, in which the items of `ours` have their IDs that a person has given others, which nobody else `is_known` by: they read the
-/// same otherwise, and there is one of each.
+/// Returns `saved` with the former IDs restored of items whose ID a person replaced with one that `is_known` nowhere.
+/// The items must be equal otherwise, and unique.
 pub(super) fn with_former_ids(
     saved: &str,
     ours: &str,
@@ -153,7 +154,7 @@ pub(super) fn with_former_ids(
     apply(saved, &edits.collect::<Vec<_>>())
 }
 
-/// The items whose ID `is_it`, by what they read without that.
+/// Returns the items whose ID satisfies `is_it`, by their text without the ID.
 fn by_words<'d, 't>(
     document: &'d Document<'t>,
     is_it: &dyn Fn(&TaskId) -> bool,
@@ -170,20 +171,20 @@ fn by_words<'d, 't>(
     items
 }
 
-/// `text`, which was made of `ours`, with the items that are `held` in the status in which they are held, also where the headings
-/// around them went or came.
+/// Returns `text`, which is based on `ours`, with `held` items in the status in which they are held, also where the
+/// headings around them were removed or added.
 pub(super) fn with_held(text: String, ours: &str, held: &HashSet<TaskId>) -> String {
     let (mut out, mut back) = (Since::default(), Since::default());
     let (mine, theirs) = (parse(ours).0, open(&text));
     for item in own(&mine, held) {
         let Some(id) = &item.id else { continue };
-        // Of two that go by its ID one is it.
+        // Of two items with the same ID, one is chosen.
         let named = theirs.named(id);
         let found = named
             .iter()
             .find(|found| found.status == item.status)
             .or(named.first());
-        // Under a heading that is no lane's it would count as nobody's.
+        // Under a heading that is no lane it would count as unheld.
         let is_lost = found.is_some_and(|found| found.quarantined && !item.quarantined);
         if is_lost {
             out.set(id.clone(), None);

@@ -1,6 +1,6 @@
-//! The board as it was: rebuilt from the present by taking events back.
+//! The board at an earlier time, rebuilt from the present by undoing events.
 //!
-//! The log has items, each before and after every event; prose, front matter and the order of items are the present's.
+//! The log has each item before and after every event; prose, front matter and the order of items are the present's.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,16 +21,16 @@ use tavern_sys::clock;
 #[derive(Clone, Debug)]
 pub struct Then {
     pub at: Timestamp,
-    /// Of each queue that there is now.
+    /// One for each present queue.
     pub texts: Vec<Text>,
-    /// Where the log does not reach back so far: its beginning.
+    /// The beginning of the log, if it does not reach back that far.
     pub begins: Option<Timestamp>,
-    /// What the log tells of the asked for item's lease.
+    /// The lease of the requested item, from the log.
     lease: Option<Lease>,
 }
 
 impl Board {
-    /// The board as it was at the end of the second `at`; with the lease of `task` then.
+    /// Returns the board as it was at the end of the second `at`, with the lease of `task` then.
     pub fn then(&self, at: Timestamp, task: Option<&TaskId>) -> Result<Then, Error> {
         let mut past = Past {
             at,
@@ -43,7 +43,7 @@ impl Board {
             let Ok(mut text) = self.read(&queue) else {
                 continue;
             };
-            // Saved since, and not in the log yet.
+            // Saved later, and not in the log yet.
             let is_later = fs::metadata(&queue.path)
                 .and_then(|file| file.modified())
                 .is_ok_and(|modified| clock::whole_seconds(modified) > at);
@@ -72,7 +72,7 @@ impl Board {
 }
 
 impl Then {
-    /// An item as it was.
+    /// Returns an item as it was.
     pub fn find(&self, id: &TaskId) -> Option<Found> {
         self.texts.iter().find_map(|text| {
             let (document, _) = text.content.parse();
@@ -105,7 +105,7 @@ struct Past<'i> {
 }
 
 impl Past<'_> {
-    /// Takes in the next older event; false when nothing older is needed.
+    /// Processes the next older event; returns false if no older one is needed.
     fn take(&mut self, entry: Entry) -> bool {
         self.newest = self.newest.max(entry.seq);
         self.oldest = Some(entry.time);

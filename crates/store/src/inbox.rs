@@ -1,5 +1,5 @@
-//! Messages to items. One is what the log says of it, text and sender; the file `inbox/<task>/NNN.md` is for people, and for
-//! programs that look by themselves.
+//! Messages to items. The log entry, with text and sender, is the message; the file `inbox/<task>/NNN.md` is for people
+//! and for programs that look by themselves.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::collections::{HashMap, HashSet};
@@ -19,22 +19,22 @@ use tavern_sys::clock;
 use tavern_sys::files;
 use tavern_sys::secrets::redact;
 
-/// A message that waits for its agent.
+/// A message not yet delivered to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The event by which it was sent.
+    /// The event that sent it.
     pub seq: u64,
-    /// The item to whose agent it goes.
+    /// The item whose agent receives it.
     pub task: TaskId,
     pub from: String,
-    /// The run that the sender was in; `None`: a person.
+    /// The sender's run; `None`: a person.
     pub run: Option<String>,
     pub urgency: Option<Urgency>,
     pub text: String,
 }
 
 impl Message {
-    /// Of the event by which it was sent.
+    /// Returns the message that the event sent, if it is one.
     pub fn of(entry: &Entry) -> Option<Message> {
         let (task, from, text) = (
             entry.task.clone()?,
@@ -52,7 +52,7 @@ impl Message {
         })
     }
 
-    /// As people read it.
+    /// Returns the message as people read it.
     fn letter(&self) -> String {
         let urgency = self
             .urgency
@@ -63,7 +63,7 @@ impl Message {
 }
 
 impl Board {
-    /// Where people look for the messages to `task`.
+    /// Returns the folder with the messages to `task`, for people.
     pub fn inbox(&self, task: &TaskId) -> PathBuf {
         self.path("inbox").join(task.as_str())
     }
@@ -73,17 +73,17 @@ impl Board {
             .join(format!("{:03}.md", message.seq))
     }
 
-    /// The messages to `task` that were sent after the event `since` and were not told, oldest first, and the number of the last
-    /// event that was looked at.
+    /// Returns the undelivered messages to `task` sent after the event `since`, oldest first, and the number of the
+    /// last event read.
     pub fn messages(&self, task: &TaskId, since: u64) -> Result<(Vec<Message>, u64), Error> {
         self.unread(Some(task), since)
     }
 
-    /// The same of all items, where no `task` is named.
+    /// Like [`Board::messages`], but for all items if no `task` is given.
     fn unread(&self, task: Option<&TaskId>, since: u64) -> Result<(Vec<Message>, u64), Error> {
         let (mut told, mut begun, mut found, mut last) =
             (HashSet::new(), HashSet::new(), Vec::new(), since);
-        // Of all that is new only the end of the log is read, of all that there is only what is about the item.
+        // New messages need only the end of the log; otherwise only entries about the item are read.
         walk_log(self, task.filter(|_| since == 0), &mut |entry| {
             last = last.max(entry.seq);
             let is_new = entry.seq > since;
@@ -92,7 +92,7 @@ impl Board {
             if let Some(of) = entry.task.clone().filter(is_wanted) {
                 told.extend(entry.sent);
                 found.extend(Message::of(&entry).filter(|message| !told.contains(&message.seq)));
-                // What was put in once more is another item.
+                // An item that was added again is a new one.
                 if entry.is_first_of(&of) {
                     begun.insert(of);
                 }
@@ -103,7 +103,7 @@ impl Board {
         Ok((found, last))
     }
 
-    /// Sends a message to `task`: the log has it before there is a file. A dry run sends none.
+    /// Sends a message to `task`: it is logged before its file is written. A dry run sends none.
     pub fn send(
         &self,
         task: &TaskId,
@@ -126,17 +126,19 @@ impl Board {
             Ok((Change::notes(vec![sent]), message))
         })?;
         if !self.is_dry() {
-            // Who finds no file finds it in the log.
+            // The log has the message even without the file.
             let path = self.file_of(&message);
             drop(replace_volatile(&path, message.letter().as_bytes()));
         }
         Ok(())
     }
 
-    /// The agent of `run` was given the message. A board that can't be written now has it given once more.
+    /// Records that the agent of `run` received the message. If the board can't be written now, the message is
+    /// delivered again.
     pub fn told(&self, run: &str, message: &Message) {
         let path = self.file_of(message);
-        // What others have made of it is for people to see. The other way round one that was told could look as if it waited.
+        // A file that was edited is left for people. The file goes first: otherwise a delivered message could look
+        // undelivered.
         if files::read(&path).is_ok_and(|bytes| bytes == message.letter().as_bytes()) {
             drop(fs::remove_file(path));
         }
@@ -151,7 +153,7 @@ impl Board {
         }));
     }
 
-    /// Files in inboxes of which the log knows nothing: nobody is told what they say.
+    /// Returns files in inboxes that the log does not know; they are not delivered.
     pub fn no_messages(&self) -> Vec<PathBuf> {
         let listed = |folder: PathBuf| {
             let is_plain = files::is_plain_folder(&folder).is_ok();

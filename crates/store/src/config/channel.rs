@@ -1,4 +1,4 @@
-//! How people are told, each way by a name of its owner's.
+//! Channels: ways of notifying people, each named by the user.
 
 use std::path::{Component, PathBuf};
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use tavern_core::notice::{NoticeKind, NoticeSeverity};
 
-/// A way in which people are told: one of the first four.
+/// A way of notifying people: exactly one of the first four fields is set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Channel {
-    /// A notice of the desktop, by `notify-send`.
+    /// A desktop notification, by `notify-send`.
     pub desktop: bool,
     /// A shell command, which gets the text on its standard input.
     pub command: Option<String>,
-    /// An address that JSON is posted to; `$NAME`: that of a variable of the environment.
+    /// The URL to which JSON is posted; `$NAME` reads it from an environment variable.
     pub webhook: Option<String>,
-    /// A file that a line each is put at the end of, from the repository's root.
+    /// The file to which one line per notice is appended, relative to the repository's root.
     pub file: Option<PathBuf>,
-    /// The variable of the environment that has the key by which posts are signed.
+    /// The environment variable with the key that signs the posts.
     pub secret: Option<String>,
-    /// What it tells of; empty: of everything.
+    /// The kinds of notices sent; empty: all.
     pub on: Vec<NoticeKind>,
-    /// What matters less is not told. Unset: `warning`, or where `on` says what is told, `info`.
+    /// The least severity sent. Unset: `warning`, or `info` if `on` is set.
     pub severity: Option<NoticeSeverity>,
 }
 
 impl Channel {
-    /// It tells of this.
+    /// Returns true if the channel sends such notices.
     pub fn takes(&self, kind: NoticeKind, severity: NoticeSeverity) -> bool {
         let usual = if self.on.is_empty() {
             NoticeSeverity::Warning
@@ -38,7 +38,7 @@ impl Channel {
             && severity >= self.severity.unwrap_or(usual)
     }
 
-    /// What in it can't mean what its writer wants: what that is, and what to write.
+    /// Returns a contradiction in the settings, if any, with a hint.
     pub fn fault(&self) -> Option<(&'static str, &'static str)> {
         let is_set =
             |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());

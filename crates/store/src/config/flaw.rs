@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file: where, shown with a caret, and what to type.
+//! A fault in a configuration file: its place, shown with a caret, and a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,20 +8,20 @@ use tavern_core::near::nearest;
 use tavern_core::problem::{Position, excerpt, one_line};
 use tavern_core::yaml::YamlError;
 
-/// Whether a text could be read as settings.
+/// Whether the text could be parsed as settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     Untried,
     Failed,
 }
 
-/// One fault at one place of a file. It prints as `file:line:column: message`, the line and a caret under it.
+/// One fault at one place of a file. Prints as `file:line:column: message`, then the line with a caret under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     pub path: PathBuf,
     /// The content of the file.
     pub text: String,
-    /// Where it is, if that is known.
+    /// The place of the fault, if known.
     pub span: Option<Range<usize>>,
     /// Lower case, without a final period.
     pub message: String,
@@ -29,7 +29,7 @@ pub struct Flaw {
 }
 
 impl Flaw {
-    /// At the word of `text`, the content of the file at `path`, that begins at the byte `start`.
+    /// Creates a flaw at the word of `text` that begins at byte `start`; `path` is the file.
     pub(super) fn at(
         path: PathBuf,
         text: &str,
@@ -53,7 +53,8 @@ impl Flaw {
         }
     }
 
-    /// A key whose own parent is a comment, if there is one. Where the text is not misread, one that another may have by right is none.
+    /// Returns a flaw for a key whose parent is commented out, if there is one. Unless parsing failed, a key that may
+    /// belong to another parent is fine.
     pub(super) fn of_orphan(
         path: &Path,
         text: &str,
@@ -74,7 +75,7 @@ impl Flaw {
         ))
     }
 
-    /// From what the YAML reader says, put into words for people.
+    /// Converts an error of the YAML reader into plain words.
     pub(super) fn from_yaml(path: PathBuf, text: &str, error: &YamlError) -> Flaw {
         let place = error.place.map(|(at, _)| text.floor_char_boundary(at));
         let full = error.to_string();
@@ -92,8 +93,8 @@ impl Flaw {
     }
 }
 
-/// The key that a line of YAML begins with, with or without a `#` before it, how far it is indented (behind a `#`, one blank is no
-/// indentation), and whether nothing follows it.
+/// Returns the indent and the key with which a line of YAML begins, with or without a `#`, and whether nothing follows
+/// the key. One blank behind a `#` is no indentation.
 fn key_of(line: &str) -> Option<(usize, &str, bool)> {
     let bare = match line.strip_prefix('#') {
         Some(bare) => bare
@@ -116,14 +117,17 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
     ))
 }
 
-/// The first key whose own parent is a comment, so that it would count for another or for none: where it stands, and the line of the parent.
+/// Finds the first key whose parent is commented out, so that it would belong to another key or to none. Returns its
+/// place and the line of the parent.
 ///
-/// A comment is a parent if it is a setting that was taken away: a key of its own between the lines above and below, no further out than
-/// the line that the key counts for now. At the outermost level any remark looks like one (`# note:`): there it is a name in `settings`.
-/// Below a key that stands, one that was taken away with what was below it is none, nor is one of the outermost level, unless the text
-/// is misread.
+/// A comment is such a parent if it looks like a setting: a key of its own between the lines above and below, no
+/// further out than the line that the key belongs to now. At the outermost level any remark looks like one (`# note:`),
+/// so there it must be a name in `settings`.
+/// Below a live key, a key commented out with its own content does not count, nor does one of the outermost level,
+/// unless parsing failed.
 fn orphan(text: &str, reading: Reading, settings: impl Fn(&str) -> bool) -> Option<(usize, usize)> {
-    // The indents of the lines that the one at hand is within, and the keys in the comments right above it, with their lines.
+    // The indents of the lines that enclose the current one, and the keys in the comments right above it, with their
+    // lines.
     let mut within: Vec<usize> = Vec::new();
     let mut comments = Vec::new();
     let mut start = 0;
@@ -157,7 +161,7 @@ fn orphan(text: &str, reading: Reading, settings: impl Fn(&str) -> bool) -> Opti
     None
 }
 
-/// Where the word stands, if it stands in one place.
+/// Returns the place of the word, if it occurs exactly once.
 fn only_place(text: &str, word: &str) -> Option<usize> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_whole = |at: &usize| {
@@ -169,7 +173,7 @@ fn only_place(text: &str, word: &str) -> Option<usize> {
     places.next().filter(|_| places.next().is_none())
 }
 
-/// What the reader says of a value of another type, in words of YAML; the rest as it is.
+/// Rewords a type error of the reader in terms of YAML; returns other errors as they are.
 fn in_words(fault: &str) -> String {
     let Some((found, expected)) = fault.rsplit_once(", expected ") else {
         return fault.to_owned();
@@ -205,7 +209,7 @@ fn in_words(fault: &str) -> String {
     format!("{} where {} is expected", word(found), word(expected))
 }
 
-/// The reader names the place of a mapping rather than that of its wrong key: the key is at or below it.
+/// Finds the wrong key at or below `place`: the reader reports the place of its mapping.
 fn at_word(text: &str, place: usize, word: &str) -> usize {
     let mut at = place;
     for line in text[place..]
@@ -224,7 +228,7 @@ fn at_word(text: &str, place: usize, word: &str) -> usize {
     place
 }
 
-/// `roles.coder: unknown field …` is the path of the mapping and the fault.
+/// Splits `roles.coder: unknown field …` into the path of the mapping and the fault.
 fn split_path(message: &str) -> (&str, &str) {
     match message.split_once(": ") {
         Some((path, fault)) if !path.contains([' ', '`']) => (path, fault),
@@ -232,7 +236,7 @@ fn split_path(message: &str) -> (&str, &str) {
     }
 }
 
-/// The first word in backquotes.
+/// Returns the first word in backquotes.
 fn quoted(message: &str) -> Option<&str> {
     message.split('`').nth(1)
 }

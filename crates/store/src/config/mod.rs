@@ -1,7 +1,7 @@
-//! `.tavern/config.yaml`: what a board's owner can set, read over the defaults. Knows no flag and no environment.
+//! `.tavern/config.yaml`: the board's settings, read over the defaults. Knows no flags and no environment.
 //!
-//! `templates/config.yaml` is the file that `tavern-init` writes. `specs/config.md` shows every setting; a test holds it against
-//! [`Config::default`].
+//! `templates/config.yaml` is the file that `tavern-init` writes. `specs/config.md` shows every setting; a test checks
+//! it against [`Config::default`].
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
@@ -46,10 +46,10 @@ mod runner;
 mod schedules;
 mod size;
 
-/// The file that is written first: blocks of comments, each of which may be uncommented.
+/// The initial file: commented blocks, each of which may be uncommented.
 pub const TEMPLATE: &str = include_str!("../../../../templates/config.yaml");
 
-/// That file with what is known when a board is made: the agents' program and the branch to follow.
+/// Returns the template filled in with the runner and the base branch.
 pub fn written(runner: &str, base: Option<&str>) -> String {
     let mut text = TEMPLATE.to_owned();
     if let Some(base) = base {
@@ -72,64 +72,65 @@ pub fn written(runner: &str, base: Option<&str>) -> String {
 /// Name of the file in `.tavern/`.
 pub const FILE: &str = "config.yaml";
 
-/// The newest shape of the file that this program understands.
+/// The newest version of the file that this program understands.
 const VERSION: u32 = 1;
 
-/// What was emptied longer ago than this is empty.
+/// An editor's save may take this long: a file emptied longer ago is really empty.
 const SAVE: Duration = Duration::from_secs(1);
-/// Between two writes of one save pass less than this.
+/// The longest pause between two writes of one save.
 const REST: Duration = Duration::from_millis(20);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
-/// Everything that can be set for a board.
+/// All settings of a board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The shape of the file.
+    /// The version of the file's format.
     pub version: u32,
-    /// The branch that integration follows; `None`: the one that HEAD is on.
+    /// The branch that integration follows; `None`: the branch of HEAD.
     pub base: Option<String>,
     pub integration: Integration,
-    /// How long a claim lasts without a heartbeat.
+    /// How long a lease lasts without a heartbeat.
     pub lease: Period,
-    /// Agents at once on the board.
+    /// The most agents on the board at once.
     pub limit: u32,
-    /// With less room on the board's disk nothing is claimed; 0: it is not looked at.
+    /// The free disk space below which nothing is claimed; 0: not checked.
     pub free_disk: Size,
-    /// What happens to changes that an agent left uncommitted when it says it is done.
+    /// Handling of changes that an agent left uncommitted when it reports done.
     pub dirty: Dirty,
-    /// Between asking a process to end and killing it.
+    /// Time between asking a process to end and killing it.
     pub grace: Period,
     pub worktree: WorktreeConfig,
     pub verify: Verify,
-    /// Attempts of an item before it goes to the dead letter lane; a queue or an item may say otherwise.
+    /// Attempts of an item before it goes to the dead letter lane; a queue or an item may override it.
     pub max_attempts: u32,
-    /// Times that an item may come back through nobody's fault before a person is asked.
+    /// Returns of an item, which use no attempt, before a person is asked.
     pub max_returns: u32,
-    /// How long an item waits for a person, or for its children, before it is dead; zero: for ever. A queue or an item may say otherwise.
+    /// How long an item waits for a person or its children before it is dead; 0: forever. A queue or an item may
+    /// override it.
     pub max_wait: Period,
-    /// Who has to approve work before it is merged, on items and queues that don't say: roles, or `person`.
+    /// Reviewers of items and queues that name none: roles, or `person`.
     pub review: Vec<String>,
     /// Rejections of an item's work before it is given up.
     pub rounds: u32,
-    /// What many runs may use together.
+    /// Limits of many runs together.
     pub caps: Caps,
     pub children: Children,
     pub plan: PlanConfig,
     pub ask: AskConfig,
-    /// When `tavern-watch` finds a run to be in trouble.
+    /// Thresholds at which `tavern-watch` reports trouble in a run.
     pub watch: WatchRules,
-    /// What agents are not to do, by the name of each rule.
+    /// Rules that forbid agents' actions, by name.
     pub rules: BoardRules,
-    /// How people are told of what happens, by names of theirs.
+    /// Channels that notify people, by name.
     pub notify: BTreeMap<String, Channel>,
     pub archive: Archive,
     pub runs: Runs,
-    /// What an agent does when its queues have nothing for it; a queue may say otherwise.
+    /// An agent's behavior when its queues are empty; a queue may override it.
     pub empty_behavior: EmptyBehavior,
-    /// Variables of the environment that commands and agents get, beside those that every program gets.
+    /// Environment variables passed to commands and agents, besides those that every program gets.
     pub pass: Pass,
-    /// Accounts that items may need, by the names by which they do.
+    /// Accounts that items may need, by name.
     pub accounts: BTreeMap<String, Account>,
     pub roles: BTreeMap<String, Role>,
     pub runners: BTreeMap<String, RunnerConfig>,
@@ -138,13 +139,13 @@ pub struct Config {
     pub names: Vec<String>,
 }
 
-/// How it is found out whether somebody is signed in.
+/// The check that a user is signed in to an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// A shell command that exits with 0 where one is.
+    /// A shell command that exits with 0 if signed in.
     pub check: String,
-    /// What to type where one is not.
+    /// What to type if not signed in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -156,7 +157,7 @@ pub struct Integration {
     pub branch: String,
 }
 
-/// What happens to changes that an agent left uncommitted.
+/// Handling of changes that an agent left uncommitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dirty {
@@ -167,39 +168,39 @@ pub enum Dirty {
     Refuse,
 }
 
-/// How a worktree is made ready and given up.
+/// Setup and removal of worktrees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorktreeConfig {
-    /// A shell command that is run in each new worktree; empty: none.
+    /// A shell command run in each new worktree; empty: none.
     pub setup: String,
-    /// Globs of untracked files that are copied from the main work tree.
+    /// Globs of untracked files copied from the main work tree.
     pub copy: Vec<String>,
-    /// Limit of `setup`; 0: none.
+    /// Time limit of `setup`; 0: none.
     pub timeout: Period,
-    /// Worktrees stay after the item's end.
+    /// Whether worktrees stay after the item's end.
     pub keep: bool,
 }
 
-/// When ended items are moved from the board's queues to their archives.
+/// When ended items move from the board's queues to their archives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Archive {
-    /// So long after they were completed; 0: never for their age.
+    /// Age since completion; 0: age does not matter.
     pub after: Period,
-    /// So many stay in each queue, the last of them; 0: never for their number.
+    /// Number of the latest ended items that stay in each queue; 0: the number does not matter.
     pub keep: u32,
-    /// Also what is in the dead letter lane.
+    /// Whether dead items are archived too.
     pub dead: bool,
 }
 
-/// How long the files of runs are kept whose work is merged.
+/// How long files of merged runs are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Runs {
-    /// So long after they ended; 0: their age doesn't matter.
+    /// Age since the run's end; 0: age does not matter.
     pub keep: Period,
-    /// As many as have room in this, the youngest; 0: their size doesn't matter.
+    /// Total size, keeping the youngest; 0: size does not matter.
     pub size: Size,
 }
 
@@ -209,33 +210,33 @@ pub struct Runs {
 pub struct Children {
     /// Levels below an item that a person added.
     pub depth: u32,
-    /// Of one item.
+    /// Children of one item.
     pub most: u32,
-    /// That runs add in a day, of all items together.
+    /// Children that runs may add in a day, of all items together.
     pub day: u32,
 }
 
-/// What becomes of what a planner writes.
+/// Handling of a planner's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlanConfig {
-    /// The status of the planned items: pending, or draft, for a person to release.
+    /// The status of the planned items: pending, or draft until a person releases them.
     pub lane: PlanLane,
-    /// Items of one plan.
+    /// The most items of one plan.
     pub most: u32,
-    /// What a planner that has nothing to do is woken for.
+    /// Events that wake an idle planner.
     pub wake: Vec<WakeCause>,
 }
 
-/// Who answers what `tavern-ask` is asked.
+/// Who answers the questions of `tavern-ask`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AskConfig {
-    /// A role that answers questions; `None`: what the search finds is all.
+    /// The role that answers questions; `None`: only the search answers.
     pub role: Option<String>,
 }
 
-/// Where planned items begin.
+/// The status in which planned items begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanLane {
@@ -244,13 +245,13 @@ pub enum PlanLane {
     Draft,
 }
 
-/// How `done_when` commands are run.
+/// How `done_when` commands run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Verify {
-    /// Limit of each command; 0: none.
+    /// Time limit of each command; 0: none.
     pub timeout: Period,
-    /// How much of each command's output is kept.
+    /// How much output of each command is kept.
     pub output: Size,
 }
 
@@ -292,7 +293,7 @@ impl Default for Config {
     }
 }
 
-/// Theme: hobbits and those they met, short and easy to type.
+/// Names of Tolkien's characters, short and easy to type.
 const NAMES: &str = "Frodo Sam Merry Pippin Bilbo Rosie Gandalf Aragorn Legolas Gimli \
     Boromir Faramir Eowyn Eomer Theoden Arwen Elrond Galadriel Celeborn Haldir \
     Treebeard Bombadil Goldberry Radagast Beorn Thorin Balin Dwalin Fili Kili \
@@ -365,7 +366,7 @@ impl Default for Verify {
     }
 }
 
-/// Why there is no configuration.
+/// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("can't read `{}`", path.display())]
@@ -375,7 +376,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// What to type next.
+    /// Returns a hint at what to type next.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConfigError::Read { path, source }
@@ -390,12 +391,12 @@ impl ConfigError {
 }
 
 impl Config {
-    /// The configuration of the board in `dir`; the defaults if it has no file.
+    /// Loads the configuration of the board in `dir`; the defaults if there is no file.
     pub fn load(dir: &Path) -> Result<Config, ConfigError> {
         Ok(Config::load_with_text(dir)?.0)
     }
 
-    /// The same, and the text that says so; nothing if there is no file.
+    /// Like [`Config::load`], but also returns the file's text; empty if there is no file.
     pub fn load_with_text(dir: &Path) -> Result<(Config, String), ConfigError> {
         let path = dir.join(FILE);
         match read_saved(&path) {
@@ -407,20 +408,20 @@ impl Config {
         }
     }
 
-    /// The runner runs the item's own script, which is a person's.
+    /// Returns true if the runner executes the item's own script, which a person wrote.
     pub fn runs_scripts(&self, runner: &str) -> bool {
         self.runners
             .get(runner)
             .is_some_and(|entry| entry.kind == RunnerKind::Shell)
     }
 
-    /// Returns the result that the task is to have, as it says, its queue or the role of who works on it.
+    /// Returns the result that the task should have, as set by it, its queue, or its role.
     pub fn expected(&self, task: &Task, role: &str) -> Option<Expected> {
         task.result
             .or_else(|| self.roles.get(role).and_then(|role| role.result))
     }
 
-    /// The roles, by what their agents do.
+    /// Returns the roles, grouped by what their agents do.
     pub fn known_roles(&self) -> Roles {
         let named = |reviews: bool| {
             let roles = self
@@ -436,8 +437,8 @@ impl Config {
         }
     }
 
-    /// What `text` sets, over the defaults: mappings are merged key by key, anything else replaces. `path` is only for
-    /// what is said about it.
+    /// Parses the settings in `text` over the defaults: mappings merge key by key, other values replace. `path` is used
+    /// only in messages.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let flawed = |flaw: Flaw| ConfigError::Flawed(Box::new(flaw));
         let from_yaml = |error: YamlError| flawed(Flaw::from_yaml(path.to_owned(), text, &error));
@@ -461,7 +462,8 @@ impl Config {
             let merged = merged(defaults, with_coders_runner(set));
             Ok(serde_yaml::from_value::<Config>(merged)?)
         });
-        // An error of a merged value has no place, and a null is merged as the default: the text itself is read.
+        // The text itself is parsed again: errors in a merged value have no place, and merging turns a null into the
+        // default.
         if config.is_err() || has_null {
             if config.is_err()
                 && let Some(orphan) = orphan(Reading::Failed)
@@ -483,7 +485,7 @@ impl Config {
         }
     }
 
-    /// A fault that only the whole shows: the keys that lead to it, what is wrong, and what to type.
+    /// Returns a fault that only the whole configuration shows: the path of keys, the message and a hint.
     fn fault(&self) -> Option<(Vec<&str>, String, String)> {
         if self.version != VERSION {
             let message = format!("version {} of this file is not known", self.version);
@@ -572,7 +574,7 @@ impl Config {
                 ));
             }
         }
-        // Who names no runner has the coder's: there it is mended.
+        // A role that names no runner inherits the coder's, so the coder is checked first.
         for (name, role) in self
             .roles
             .get_key_value("coder")
@@ -684,7 +686,7 @@ fn odd_name(name: &str) -> String {
     format!("`{name}` in `pass` names no variable")
 }
 
-/// Returns whether `name` is valid for an agent. Names become file names and parts of trailers.
+/// Returns true if `name` is valid for an agent. Names become file names and parts of trailers.
 pub fn is_agent_name(name: &str) -> bool {
     name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -693,7 +695,7 @@ pub fn is_agent_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Roles that name no runner have the coder's.
+/// Gives roles without a runner the coder's runner.
 fn with_coders_runner(mut set: Value) -> Value {
     let Some(runner) = set
         .get("roles")
@@ -722,8 +724,8 @@ fn with_coders_runner(mut set: Value) -> Value {
     set
 }
 
-/// An editor that saves in place empties the file and writes it piece by piece, and half of it is other settings: what was written just
-/// now is read again until it rests, or a second has passed.
+/// Reads a file that an editor may be saving in place: it is emptied, then written in pieces, and half of it would be
+/// other settings. A fresh file is read again until it is at rest, or a second has passed.
 #[expect(clippy::disallowed_methods, reason = "an editor is waited for")]
 fn read_saved(path: &Path) -> io::Result<String> {
     let began = clock::instant();
@@ -768,8 +770,8 @@ fn merged(under: Value, over: Value) -> Value {
     }
 }
 
-/// Where the last of `keys` that is found begins, each looked for below and further in than the one before.
-/// Reads block style only; a mapping in braces is found by the key that it belongs to.
+/// Returns the place of the last of `keys` that is found, each searched below and further in than the previous one.
+/// Reads block style only; a mapping in braces is found by the key it belongs to.
 fn locate(text: &str, keys: &[&str]) -> Option<usize> {
     let mut keys = keys.iter();
     let mut key = keys.next()?;
@@ -798,7 +800,8 @@ fn locate(text: &str, keys: &[&str]) -> Option<usize> {
     found
 }
 
-/// Settings without the lines that set nothing; `None` where it is told for no line, as in a template.
+/// Returns the settings without blank and comment lines; `None` if these lines can't be removed safely, or nothing is
+/// set, as in a template.
 pub fn without_comments(text: &str) -> Option<String> {
     let says = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let rest = text

@@ -1,4 +1,4 @@
-//! What each outcome of a run means for its item. Knows nothing of how an outcome is recognised.
+//! Policies for each outcome of a run. Knows nothing of how an outcome is recognised.
 
 use std::time::Duration;
 
@@ -10,55 +10,55 @@ use tavern_core::period::Period;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Outcomes {
-    /// The agent gave up, or its `done_when` failed.
+    /// The agent gave up, or `done_when` failed.
     pub failed: OutcomePolicy,
-    /// It took too long.
+    /// The run took too long.
     pub timeout: OutcomePolicy,
-    /// Its work does not go together with what was merged since it was begun.
+    /// The work conflicts with changes merged since it began.
     pub conflict: OutcomePolicy,
-    /// Its program ended without a result.
+    /// The program ended without a result.
     pub crashed: OutcomePolicy,
-    /// Its script names a program that is not installed.
+    /// The script names a program that is not installed.
     pub not_found: OutcomePolicy,
-    /// It was denied what it needed.
+    /// The agent lacked a permission it needed.
     pub permission_denied: OutcomePolicy,
-    /// It spent its money, tokens or turns.
+    /// The run spent its money, tokens or turns.
     pub budget: OutcomePolicy,
-    /// A cap over several runs is reached: nothing is claimed that it counts for.
+    /// A cap over several runs is reached; items that count towards it are not claimed.
     pub capped: OutcomePolicy,
-    /// It said it was done, and had changed nothing.
+    /// The agent reported done without any change.
     pub empty: OutcomePolicy,
-    /// Ended from outside: a signal, a pause, a supervisor that died.
+    /// The run was ended from outside: a signal, a pause, a dead supervisor.
     pub killed: OutcomePolicy,
-    /// The provider's usage limit: the whole runner is closed until it ends.
+    /// The provider's usage limit; the whole runner is closed until it ends.
     pub usage_limit: OutcomePolicy,
     /// The provider is overloaded.
     pub overloaded: OutcomePolicy,
     /// Not signed in.
     pub auth: OutcomePolicy,
-    /// This machine lacks what the run needs.
+    /// This machine lacks something that the run needs.
     pub not_ready: OutcomePolicy,
 }
 
-/// Whether it uses an attempt, and when the item may be claimed again.
+/// Whether an outcome uses an attempt, and when the item may be claimed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutcomePolicy {
-    /// The agent is to blame: it uses one of the item's attempts.
+    /// Whether it uses one of the item's attempts, being the agent's fault.
     pub attempt: bool,
-    /// The item is tried again, while it has attempts or returns left.
+    /// Whether the item is retried, while it has attempts or returns left.
     pub retry: bool,
-    /// Wait before the second try; doubled at each further one. `None`: none for a script, else 30 s.
+    /// Wait before the first retry, doubled for each further one. `None`: none for a script, else 30 s.
     pub backoff: Option<Period>,
     /// The longest wait.
     pub max_backoff: Period,
 }
 
-/// An agent's wait after the first of its own failures.
+/// An agent's wait after its first failure.
 pub const BACKOFF: Period = Period::seconds(30);
 
 impl OutcomePolicy {
-    /// Of what is nobody's fault; the waits in seconds.
+    /// The policy for outcomes that are not the agent's fault; waits in seconds.
     const fn blameless(backoff: u64, max_backoff: u64) -> OutcomePolicy {
         let (backoff, max_backoff) = (Period::seconds(backoff), Period::seconds(max_backoff));
         OutcomePolicy {
@@ -69,7 +69,7 @@ impl OutcomePolicy {
         }
     }
 
-    /// Of what a second try does not mend.
+    /// The policy for outcomes that a retry does not fix.
     fn once() -> OutcomePolicy {
         OutcomePolicy {
             retry: false,
@@ -77,7 +77,7 @@ impl OutcomePolicy {
         }
     }
 
-    /// How long to wait after the `nth` time (counted from 1).
+    /// Returns the wait after the `nth` such outcome (counted from 1).
     pub fn wait(&self, nth: u32) -> Duration {
         let factor = 1_u32.checked_shl(nth.saturating_sub(1)).unwrap_or(u32::MAX);
         self.backoff

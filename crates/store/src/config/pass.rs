@@ -1,13 +1,13 @@
-//! Which variables of Tavern's own environment go to the programs that it starts for items. It knows names only.
+//! Environment variables passed to programs that Tavern starts for items. Knows names only.
 
 use serde::{Deserialize, Serialize};
 
-/// Names of variables. One that ends in `*` stands for all that begin so.
+/// Names of variables. A name that ends in `*` matches all that begin so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pass(Vec<String>);
 
-/// What every program gets: where things are, how people and terminals are spoken to, who commits. No key is among them.
+/// Variables that every program gets: locations, language, terminal, committer. None holds a key.
 const BASE: &str = "PATH HOME USER LOGNAME SHELL TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE \
     LANG LANGUAGE LC_* TZ TMPDIR TMP TEMP XDG_* HOSTNAME CI SOURCE_DATE_EPOCH TAVERN_* \
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
@@ -25,7 +25,7 @@ const BASE: &str = "PATH HOME USER LOGNAME SHELL TERM COLORTERM NO_COLOR FORCE_C
     PIP_CACHE_DIR UV_CACHE_DIR GEM_HOME GEM_PATH RBENV_* BUNDLE_PATH NIX_PATH NIX_PROFILES IN_NIX_SHELL ASDF_* SDKROOT";
 
 impl Pass {
-    /// Returns whether the variable `name` goes to a program that is given these, and what every program gets.
+    /// Returns true if the variable `name` is passed to programs, by this list or by the base list.
     pub fn lets(&self, name: &str) -> bool {
         self.0
             .iter()
@@ -34,13 +34,13 @@ impl Pass {
             .any(|pattern| covers(pattern, name))
     }
 
-    /// Returns whether one of these other than `*` is, or covers, `name`.
+    /// Returns true if a pattern of this list other than `*` matches `name`.
     pub fn names_one(&self, name: &str) -> bool {
         self.names()
             .any(|pattern| pattern != "*" && covers(pattern, name))
     }
 
-    /// These and those of `other`.
+    /// Returns these names and `others`.
     #[must_use]
     pub fn and<'p>(&self, others: impl IntoIterator<Item = &'p str>) -> Pass {
         Pass(
@@ -52,12 +52,12 @@ impl Pass {
         )
     }
 
-    /// The names as they are written.
+    /// Returns the names as written.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// One that can't be a name, or has its `*` elsewhere than at the end.
+    /// Returns an entry that can't be a name, or has its `*` elsewhere than at the end.
     pub(super) fn fault(&self) -> Option<&str> {
         let is_odd = |name: &str| name.is_empty() || name.contains(['=', '*', ' ', '$']);
         self.names()

@@ -1,4 +1,4 @@
-//! Roles: who takes work, with which program, under which limits.
+//! Roles: a kind of work with its program and limits.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use tavern_core::watch_rules::WatchSetting;
 
 use tavern_core::period::Period;
 
-/// What agents of a role do.
+/// The task of a role's agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Does {
-    /// They work on pending items.
+    /// Work on pending items.
     #[default]
     Work,
-    /// They look at others' work before it is merged, and change nothing.
+    /// Review others' work before it is merged; change nothing.
     Review,
-    /// They turn a request into items, and change nothing.
+    /// Turn a request into items; change nothing.
     Plan,
-    /// They answer a question, and change nothing.
+    /// Answer a question; change nothing.
     Answer,
 }
 
-/// Who reaches the network from a sandbox. Nothing but what it has itself started listens for who does not.
+/// Network access from a sandbox. Without access, only services that the sandbox started itself are reachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// The agent program, and commands.
+    /// The agent program and commands.
     #[default]
     All,
     /// The agent program alone.
@@ -38,7 +38,7 @@ pub enum Network {
 }
 
 words! {
-    /// How hard Claude thinks.
+    /// Claude's effort.
     Effort {
         Low "low",
         Medium "medium",
@@ -48,48 +48,48 @@ words! {
     }
 }
 
-/// What an agent of this role is and may do. An item or a queue may override runner, model and budget.
+/// Settings of a role. An item or a queue may override runner, model and budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Role {
     pub does: Does,
-    /// Name of an entry of `runners`; of a role that names none, that of `coder`.
+    /// An entry of `runners`; a role that names none uses that of `coder`.
     pub runner: String,
-    /// IDs of the queues it takes from: the first that has work for it. Empty: all of the board's, by their `priority`.
+    /// IDs of the queues it takes from, in order. Empty: all of the board's, by their `priority`.
     pub queues: Vec<String>,
-    /// File name of the prompt's template, in `.tavern/templates/` or built in.
+    /// File name of the prompt template, in `.tavern/templates/` or built in.
     pub template: String,
     /// Passed on to the runner; `None`: the runner's own choice.
     pub model: Option<String>,
-    /// How hard Claude thinks; `None`: its own choice.
+    /// Claude's effort; `None`: its own choice.
     pub effort: Option<Effort>,
-    /// What Claude takes where its model is overloaded, if only for a moment; `None`: the run waits, or ends.
+    /// Claude's fallback while its model is overloaded; `None`: the run waits, or ends.
     pub fallback_model: Option<String>,
-    /// Limits of one run; what is unset is unlimited.
+    /// Limits of one run; unset fields are unlimited.
     pub budget: Budget,
-    /// A run that gives no sign of life for this long is prodded, then ended; zero: never.
+    /// How long a run may show no activity before it is nudged, then ended; 0: forever.
     pub idle: Period,
-    /// How often an agent is prodded on that is silent or undecided, or not done.
+    /// How often a silent, undecided or unfinished agent is nudged.
     pub prods: u32,
-    /// How its runs are watched; `None`: as the board says.
+    /// The watch rules of its runs; `None`: the board's.
     pub watch: Option<WatchSetting>,
-    /// Attempts of an item of this role; `None`: as the item, its queue or the board says.
+    /// Attempts of this role's items; `None`: set by the item, its queue or the board.
     pub max_attempts: Option<u32>,
-    /// The result that its items are to have; `None`: as the item or its queue says.
+    /// The result that its items should have; `None`: set by the item or its queue.
     pub result: Option<Expected>,
-    /// Its agents end after one item.
+    /// Whether its agents end after one item.
     pub once: bool,
-    /// Claude's mode of asking, which must be one that answers by itself.
+    /// Claude's permission mode, which must be one that decides without a person.
     pub permission_mode: String,
     /// Claude's tools that need no permission.
     pub allowed_tools: Vec<String>,
-    /// Claude's tools that nobody unattended may use, whatever else is allowed.
+    /// Claude's tools denied to unattended agents, whatever else is allowed.
     pub denied_tools: Vec<String>,
-    /// Whether its agent programs may write only where their work is.
+    /// Whether its agent programs may write only in their workspace.
     pub sandbox: bool,
-    /// Where they may write besides, in a sandbox; `~` is the user's home.
+    /// Other paths writable in a sandbox; `~` is the user's home.
     pub writable: Vec<String>,
-    /// Who reaches the network, in a sandbox.
+    /// Network access in a sandbox.
     pub network: Network,
 }
 
@@ -130,7 +130,7 @@ impl Default for Role {
 }
 
 impl Role {
-    /// The roles that every board has.
+    /// Returns the roles that every board has.
     pub(super) fn built_in() -> BTreeMap<String, Role> {
         let looks = ["Bash", "Read", "Glob", "Grep"].map(str::to_owned).to_vec();
         let reviewer = Role {

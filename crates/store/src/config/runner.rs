@@ -1,4 +1,4 @@
-//! Runners: how an agent program is started.
+//! Runners: how agent programs are started.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::outcome::OutcomePolicy;
 use super::pass::Pass;
 use tavern_core::period::Period;
 
-/// Which of the implementations runs it.
+/// The implementation of a runner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunnerKind {
-    /// The Claude CLI, spoken to live.
+    /// The Claude CLI, in a live conversation.
     Claude,
     /// The item's own `sh` fence: no model, no key, no network.
     Shell,
@@ -24,7 +24,7 @@ pub enum RunnerKind {
 }
 
 impl RunnerKind {
-    /// The limits of `budget` that a run of this kind does not keep: only the Claude CLI says what it uses.
+    /// Returns the limits of `budget` that this kind can't enforce: only the Claude CLI reports its usage.
     pub fn unkept(self, budget: &Budget) -> Vec<&'static str> {
         let asked = [
             ("usd", budget.usd.is_some()),
@@ -40,7 +40,7 @@ impl RunnerKind {
     }
 }
 
-/// One agent program.
+/// The settings of one agent program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunnerConfig {
@@ -51,15 +51,16 @@ pub struct RunnerConfig {
     /// Further arguments of the Claude CLI.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// The command line of a `command` runner; `{prompt_file}`, `{worktree}`, `{task}` are filled in.
+    /// The command line of a `command` runner, with `{prompt_file}`, `{worktree}` and `{task}` filled in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// How long an item waits for its second try after a failure of this program's, in the place of the outcome's back-off.
+    /// Wait before the first retry after a failure of this program, overriding the outcome's back-off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Period>,
-    /// Set for the agent, beside what Tavern sets.
+    /// Variables set for the agent, besides Tavern's own.
     pub env: BTreeMap<String, String>,
-    /// Variables of Tavern's own environment that it gets, beside those of the board and those that it is known to need.
+    /// Variables of Tavern's own environment that are passed on, besides the board's and those the program is known to
+    /// need.
     pub pass: Pass,
 }
 
@@ -77,13 +78,14 @@ impl RunnerConfig {
         BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
     }
 
-    /// The wait for a second try after a failure of its own, where `outcome` names none: a script is tried again at once.
+    /// Returns the wait before the first retry after its own failure. If `outcome` names none, a script is retried at
+    /// once.
     pub fn backoff(&self, outcome: &OutcomePolicy) -> Option<Period> {
         let of_script = (self.kind == RunnerKind::Shell).then(|| Period::seconds(0));
         self.backoff.or(outcome.backoff).or(of_script)
     }
 
-    /// What contradicts itself in it, and what to write instead.
+    /// Returns a contradiction in the settings, if any, with a hint.
     pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
         match self.kind {
             RunnerKind::Command if self.command.is_empty() => Some((

@@ -1,5 +1,5 @@
-//! `.tavern/schedules.yaml`: what is queued when. Each schedule is read by itself, so that what is wrong with one keeps no other from
-//! being queued.
+//! `.tavern/schedules.yaml`: what is queued when. Each schedule is parsed by itself, so an invalid one does not block
+//! the others.
 
 use std::collections::HashSet;
 use std::io;
@@ -23,17 +23,17 @@ use tavern_core::yaml;
 /// Name of the file in `.tavern/`.
 pub const SCHEDULES: &str = "schedules.yaml";
 
-/// Schedules of one file, at most; bytes likewise.
+/// Limits of one file, in schedules and in bytes.
 const MOST: usize = 2000;
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// So many faults are told, and no more is read.
+/// After this many faults, parsing stops.
 const MOST_FLAWS: usize = 20;
 
-/// The queue of a schedule that names none.
+/// The queue of schedules that name none.
 const QUEUE: &str = "main";
 
-/// The keys of a schedule beside those of its item.
+/// The keys of a schedule, besides those of its item.
 const OWN: [&str; 10] = [
     "cron",
     "every",
@@ -47,7 +47,7 @@ const OWN: [&str; 10] = [
     "draft",
 ];
 
-/// The keys of an item that a schedule may set; the last ones stand in the item's block.
+/// The keys of an item that a schedule may set; `done_when` and `touches` go to the item's block.
 const OF_ITEM: [Key; 16] = [
     Key::Priority,
     Key::After,
@@ -67,21 +67,21 @@ const OF_ITEM: [Key; 16] = [
     Key::Touches,
 ];
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Default)]
 pub struct Schedules {
-    /// The file as it was read; empty if there is none.
+    /// The text of the file; empty if there is none.
     pub text: String,
-    /// Those that can be read, as they stand.
+    /// The valid schedules, in order.
     pub all: Vec<Schedule>,
     pub flaws: Vec<Flaw>,
-    /// All names that the file has, also of those that can't be read; `None` where none of it is read, or nothing is there: git and
-    /// editors replace files, and are waited for by nobody.
+    /// All names in the file, including invalid schedules. `None` if the whole file is invalid or empty: git and
+    /// editors replace files.
     pub names: Option<HashSet<String>>,
 }
 
 impl Schedules {
-    /// Those of the board in `dir`; none if it has no file.
+    /// Loads the schedules of the board in `dir`; none if there is no file.
     pub fn load(dir: &Path) -> Result<Schedules, ConfigError> {
         let path = dir.join(SCHEDULES);
         match read_saved(&path) {
@@ -91,7 +91,7 @@ impl Schedules {
         }
     }
 
-    /// What `text` says; `path` is only for what is said about it.
+    /// Parses `text`; `path` is used only in messages.
     pub fn parse(text: String, path: &Path) -> Schedules {
         let mut read = Schedules::default();
         let block = |at| Block {
@@ -147,7 +147,7 @@ impl Schedules {
     }
 }
 
-/// Where each entry stands: from a line that is not indented to the next.
+/// Returns the range of each entry: from one unindented line to the next.
 fn blocks(text: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     let mut starts = Vec::new();
@@ -256,7 +256,7 @@ impl<'t> Block<'t> {
         })
     }
 
-    /// What is queued, if it reads as it was meant.
+    /// Returns the item to queue, if it would parse as intended.
     fn item(&self, name: &str, set: &Mapping) -> Result<NewItem, Flaw> {
         let title = self.of::<String>(set, "title")?.unwrap_or_default();
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -302,7 +302,7 @@ impl<'t> Block<'t> {
         Ok(NewItem { id: None, ..item })
     }
 
-    /// The item is one item with these words, and nothing is wrong with it.
+    /// Checks that the item renders as exactly one item with these words, without problems.
     fn is_readable(&self, key: &str, item: &NewItem) -> Result<(), Flaw> {
         let mut signed = item.clone();
         signed
@@ -366,7 +366,7 @@ impl<'t> Block<'t> {
         ))
     }
 
-    /// The value of a key, as a `T`.
+    /// Returns the value of a key, as a `T`.
     fn of<T: DeserializeOwned>(&self, set: &Mapping, key: &str) -> Result<Option<T>, Flaw> {
         let Some(value) = set.get(key).filter(|value| !value.is_null()) else {
             return Ok(None);
@@ -395,7 +395,7 @@ impl<'t> Block<'t> {
         )
     }
 
-    /// At a key of it.
+    /// Creates a flaw at a key of the entry.
     fn flaw_at(&self, key: &str, message: impl Into<String>, hint: impl Into<String>) -> Flaw {
         let place = locate(
             self.own(),
@@ -404,7 +404,7 @@ impl<'t> Block<'t> {
         self.flaw(place.unwrap_or_default(), message, hint)
     }
 
-    /// At the byte `place` of it.
+    /// Creates a flaw at byte `place` of the entry.
     fn flaw(&self, place: usize, message: impl Into<String>, hint: impl Into<String>) -> Flaw {
         let start = Some(self.at.start + place);
         Flaw::at(
@@ -416,7 +416,7 @@ impl<'t> Block<'t> {
         )
     }
 
-    /// What the YAML reader says of it.
+    /// Converts an error of the YAML reader to a flaw in the whole file.
     fn moved(&self, error: &yaml::YamlError) -> Flaw {
         let flaw = Flaw::from_yaml(self.path.to_owned(), self.own(), error);
         let start = self.at.start;
@@ -433,7 +433,7 @@ impl<'t> Block<'t> {
     }
 }
 
-/// Of words that nobody has bounded, the first.
+/// Returns the beginning of text of unknown length.
 fn excerpt(words: &str) -> String {
     words.chars().take(40).collect()
 }

@@ -11,12 +11,12 @@ use tavern_core::number_or_text::NumberOrText;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(u64);
 
-/// Not a number of bytes.
+/// The text is not a number of bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size such as 64KiB, 2MiB or a number of bytes")]
 pub struct BadSize(String);
 
-/// What is written after a number, largest first; sizes are written with the binary ones only.
+/// Units, largest first; sizes print with the binary ones only.
 const UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
     ("GB", 1_000_000_000),
@@ -28,17 +28,17 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 impl Size {
-    /// Of so many KiB.
+    /// Creates a size in KiB.
     pub const fn kib(kib: u64) -> Size {
         Size(kib << 10)
     }
 
-    /// Of so many MiB.
+    /// Creates a size in MiB.
     pub const fn mib(mib: u64) -> Size {
         Size(mib << 20)
     }
 
-    /// In bytes.
+    /// Returns the number of bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
