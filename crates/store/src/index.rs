@@ -1,4 +1,4 @@
-//! Who goes by an ID, in all queues and archives of a board.
+//! Looks items up by ID in all queues and archives of a board.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,19 +20,19 @@ use tavern_core::metadata::Key;
 use tavern_core::searches::Searches;
 use tavern_core::task::{Status, Task, TaskId};
 
-/// The items of all queues. A queue is read only where its items are asked for, and understood only where an item may
-/// go by the ID that is looked for. To look for one that is nowhere costs no more than a search in the text.
+/// The items of all queues. A queue is read only when its items are needed, and parsed only if it may contain the ID.
+/// Looking for an ID that is nowhere costs only a text search.
 pub struct ItemIndex<'b> {
     pub(super) board: &'b Board,
     queues: OnceCell<Vec<IndexedQueue>>,
-    /// The queues in which each ID stands.
+    /// The queues that contain each ID.
     places: OnceCell<BTreeMap<TaskId, Vec<String>>>,
-    /// The queues of the items whose ID stands in several.
+    /// The home queues of IDs that occur in several queues.
     homes: OnceCell<HashMap<TaskId, String>>,
     archived: Archived<'b>,
-    /// Of completed items.
+    /// The commits of completed items.
     commits: OnceCell<HashMap<TaskId, String>>,
-    /// Those that the log tells of, also if they are gone.
+    /// All IDs in the log, including removed items.
     logged: OnceCell<HashSet<TaskId>>,
     searches: Searches,
 }
@@ -59,7 +59,7 @@ impl<'b> ItemIndex<'b> {
         }
     }
 
-    /// Reads `queue` again, which has just been rewritten.
+    /// Discards what is known of `queue`, which was just rewritten.
     pub(super) fn look_again(&mut self, queue: &Queue) {
         (self.homes, self.logged) = Default::default();
         let mut queues = self.queues.get_mut().into_iter().flatten();
@@ -76,7 +76,7 @@ impl<'b> ItemIndex<'b> {
         }
     }
 
-    /// The status of the item that goes by `id` in another queue than `but`. Of several that counts which is the item.
+    /// Returns the status of item `id` in a queue other than `but`; of several, that of the original.
     pub(super) fn status_of(&self, id: &TaskId, but: &Queue) -> Option<Status> {
         let others = self
             .queues()
@@ -93,13 +93,13 @@ impl<'b> ItemIndex<'b> {
         home.or(found.first()).map(|(_, status)| *status)
     }
 
-    /// What goes by `id` in `queue` is the copy of an item that stands in another queue.
+    /// Returns true if `id` in `queue` is a copy of an item in another queue.
     pub(super) fn is_copy(&self, id: &TaskId, queue: &Queue) -> bool {
         self.status_of(id, queue).is_some()
             && self.homes().get(id).is_some_and(|home| *home != queue.id)
     }
 
-    /// Another queue than `but` in which an item goes by `id`; of several the one whose item it is.
+    /// Returns a queue other than `but` that contains `id`; of several, that of the original.
     pub(super) fn elsewhere(&self, id: &TaskId, but: &Queue) -> Option<&Queue> {
         let others = self.places().get(id)?.iter();
         let others: Vec<&String> = others.filter(|place| **place != but.id).collect();
@@ -131,7 +131,7 @@ impl<'b> ItemIndex<'b> {
         })
     }
 
-    /// The items in other queues than `but` that `parent` is the parent of. Those in an archive have ended well.
+    /// Returns the children of `parent` in queues other than `but`. Archived children have ended successfully.
     pub(super) fn children_of(&self, parent: &TaskId, but: &Queue) -> Vec<ChildItem> {
         let others = self
             .queues()
@@ -144,7 +144,7 @@ impl<'b> ItemIndex<'b> {
             .collect()
     }
 
-    /// The items of other queues than `but` that are [`at_work`].
+    /// Returns the items in queues other than `but` that are [`at_work`].
     pub(super) fn at_work(&self, but: &Queue) -> Vec<Task> {
         let others = self
             .queues()
@@ -157,7 +157,7 @@ impl<'b> ItemIndex<'b> {
             .collect()
     }
 
-    /// The items in all queues and archives that `parent` is the parent of.
+    /// Returns the children of `parent` in all queues and archives.
     pub(super) fn offspring(&self, parent: &TaskId) -> Vec<Task> {
         let all = self
             .contents()
@@ -166,7 +166,7 @@ impl<'b> ItemIndex<'b> {
             .collect()
     }
 
-    /// The commit of the completed item that goes by `id`, in whichever queue or archive.
+    /// Returns the commit of the completed item `id`, in any queue or archive.
     pub fn commit_of(&self, id: &TaskId) -> Option<String> {
         if self.commits.get().is_none() && self.searches.are_few() {
             return self.search_commit_of(id);
@@ -178,7 +178,7 @@ impl<'b> ItemIndex<'b> {
         self.commits.get_or_init(all).get(id).cloned()
     }
 
-    /// The texts of all queues, and then of all archives. What can't be read is empty.
+    /// Returns the texts of all queues, then of all archives. An unreadable queue is empty.
     pub(super) fn contents(&self) -> impl Iterator<Item = &Content> {
         let live = self
             .queues()
@@ -187,7 +187,7 @@ impl<'b> ItemIndex<'b> {
         live.chain(self.archived.contents())
     }
 
-    /// Of a text only the item is read.
+    /// Parses only the item itself.
     fn search_commit_of(&self, id: &TaskId) -> Option<String> {
         let name = format!("{id}:");
         self.contents().find_map(|content| {
@@ -206,7 +206,7 @@ impl<'b> ItemIndex<'b> {
         })
     }
 
-    /// An item goes by `id` in any queue or archive.
+    /// Returns true if any queue or archive has an item `id`.
     pub(super) fn has(&self, id: &TaskId) -> bool {
         self.queues()
             .iter()
@@ -221,18 +221,18 @@ impl<'b> ItemIndex<'b> {
         })
     }
 
-    /// The log tells of an item that goes, or went, by `id`. It is read once, whoever is asked for.
+    /// Returns true if the log mentions `id`. The log is read once for all calls.
     pub(super) fn is_logged(&self, id: &TaskId) -> bool {
         let all = || logged_ids(self.board).unwrap_or_default();
         self.logged.get_or_init(all).contains(id)
     }
 
-    /// How the item ended that goes by `id` in an archive.
+    /// Returns the status of the archived item `id`.
     pub(super) fn archived(&self, id: &TaskId) -> Option<Status> {
         self.archived.status_of(id)
     }
 
-    /// An item goes by `id` in another queue than `but`, or in an archive.
+    /// Returns true if `id` is in a queue other than `but`, or in an archive.
     pub(super) fn knows(&self, id: &TaskId, but: &Queue) -> bool {
         self.status_of(id, but).is_some() || self.archived(id).is_some()
     }
@@ -259,7 +259,7 @@ impl IndexedQueue {
     }
 
     fn content(&self, board: &Board) -> &Content {
-        // A queue that can't be read keeps nobody from working on the others.
+        // An unreadable queue does not block the others.
         self.content.get_or_init(|| {
             board
                 .read(&self.queue)
@@ -283,7 +283,7 @@ impl IndexedQueue {
     }
 }
 
-/// The commits of completed items. Of an ID that is there twice the first counts, and so it comes last.
+/// Returns the commits of completed items. The first item of a duplicated ID counts, so it comes last.
 fn commits(content: &Content) -> Vec<(TaskId, String)> {
     let (document, _) = content.parse();
     let completed = document
@@ -301,7 +301,7 @@ fn commits(content: &Content) -> Vec<(TaskId, String)> {
         .collect()
 }
 
-/// The items of a document that `parent` is the parent of.
+/// Returns the children of `parent` in a document.
 pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<ChildItem> {
     let child = |task: Task| ChildItem {
         status: task.status(),
@@ -311,8 +311,8 @@ pub fn children(document: &Document<'_>, parent: &TaskId) -> Vec<ChildItem> {
     offspring(document, parent).into_iter().map(child).collect()
 }
 
-/// To read a long queue in full for an item without children would cost more than all else: a child names its parent, or
-/// stands indented under it.
+/// Returns true if the text may contain children of `parent`: a child names its parent, or is indented under it.
+/// Parsing a long queue for an item without children would dominate all other costs.
 fn may_have_children(content: &str, parent: &TaskId) -> bool {
     let mut named = memmem::find_iter(content.as_bytes(), parent.as_str());
     let Some(first) = named.next() else {
@@ -323,7 +323,7 @@ fn may_have_children(content: &str, parent: &TaskId) -> bool {
     named.next().is_some() || under.any(|line| line.contains('['))
 }
 
-/// The same, read in full.
+/// Returns the children of `parent` as full tasks.
 pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
     let is_child = |item: &&Item<'_>| document.parent_of(item) == Some(parent);
     let children = document.naming(parent).filter(is_child);
@@ -332,8 +332,8 @@ pub(super) fn offspring(document: &Document<'_>, parent: &TaskId) -> Vec<Task> {
         .collect()
 }
 
-/// Of each ID that stands in several of `places` the queue whose item goes by it, and not a copy: where it is held, else where
-/// the log tells of it last, else the first: `main`, then by name.
+/// Returns the home queue of each ID that is in several of `places`; the other items are copies. The home is the queue
+/// in its lease, else the last one in the log, else the first: `main`, then by name.
 pub fn homes(
     board: &Board,
     mut places: BTreeMap<TaskId, Vec<String>>,
@@ -375,10 +375,10 @@ pub fn homes(
     Ok(homes)
 }
 
-/// A fresh ID.
+/// Returns a fresh random ID.
 pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
     loop {
-        // The first half has the UUID's version in it.
+        // The first half contains the UUID's version.
         let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
         let id = TaskId::mint(random, |_| false);
         if !is_taken(&id) {
@@ -387,8 +387,7 @@ pub(super) fn mint(is_taken: &mut dyn FnMut(&TaskId) -> bool) -> TaskId {
     }
 }
 
-/// The ID of an item that was typed without one, by its text: clones that take it one by one, and don't know of each other, give it
-/// the same.
+/// Returns an ID derived from an item's text, so that clones that claim it independently give it the same ID.
 pub(super) fn mint_from(block: &str, is_taken: &dyn Fn(&TaskId) -> bool) -> TaskId {
     TaskId::mint(xxh3_64(bare(block).as_bytes()), is_taken)
 }

@@ -1,7 +1,7 @@
-//! `typed/`: config.yaml and the templates as they were last typed. Before they are committed they are nowhere else, and `git clean`
-//! takes them away.
+//! `typed/`: backups of config.yaml and the templates. Uncommitted versions exist nowhere else, and `git clean` removes
+//! them.
 //!
-//! Never synced: without it nothing is put back. Knows nothing of what stands in a template.
+//! Never synced: without a backup, nothing is restored. Knows nothing of the content of templates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const FOLDER: &str = "typed";
 const TEMPLATES: &str = "templates";
 
 impl Board {
-    /// Keeps what has changed since. Whoever asks holds the lock; what can't be kept now is kept when it is next taken.
+    /// Backs up changed files. The caller holds the lock; a file that can't be stored now is retried next time.
     pub(super) fn keep_typed(&self) {
         for name in names(&self.path("")) {
             drop(self.keep(&name));
@@ -36,7 +36,7 @@ impl Board {
             return Ok(());
         };
         let text = files::read_text(&path).map_err(Error::io("read", &path))?;
-        // Half a save takes the place of none.
+        // Half a save replaces no backup.
         let is_half =
             is_blank(&text) || (name == config::FILE && Config::parse(&text, &path).is_err());
         if is_half {
@@ -47,13 +47,14 @@ impl Board {
         Staged::volatile(&kept, &[text.as_bytes()], Some(modified))?.put()
     }
 
-    /// config.yaml and templates that were removed or emptied, though their text is known. What a branch has is git's to bring back.
+    /// Returns config.yaml and templates that were removed or emptied, but have a backup. Files on a branch are left to
+    /// git.
     pub fn lost_files(&self) -> Vec<Lost> {
         let lost = names(&self.private(FOLDER)).into_iter().filter_map(|name| {
             let (path, kept) = (self.path(&name), self.kept_path(&name));
             let found = look(&path);
             let is_gone = found.is_none();
-            // What was kept as it stands has words.
+            // A file that still matches its backup is not blank.
             let is_emptied = || {
                 found != look(&kept) && files::read_text(&path).is_ok_and(|text| is_blank(&text))
             };
@@ -71,7 +72,7 @@ impl Board {
         lost.collect()
     }
 
-    /// config.yaml and templates that are gone or empty, with what was last typed there.
+    /// Returns config.yaml and templates that are missing or empty, with their backups.
     pub fn removed_files(&self) -> Vec<(String, String)> {
         let is_gone = |name: &String| {
             files::open_known(self.path(name)).map_or(true, |(_, known)| known.len() == 0)
@@ -90,7 +91,7 @@ impl Board {
             .is_some_and(|(ask, root, path)| (ask.is_on_a_branch)(&root, &path))
     }
 
-    /// It is no queue.
+    /// Returns true if the file is config.yaml or a template rather than a queue.
     pub(super) fn is_kept(&self, path: &Path) -> bool {
         [config::FILE, TEMPLATES]
             .iter()
@@ -101,13 +102,13 @@ impl Board {
         self.private(FOLDER).join(name)
     }
 
-    /// Puts back a file that is no queue. False if it is there again.
+    /// Restores a file that is not a queue. Returns false if it exists again.
     pub(super) fn put_back_file(&self, lost: &Lost) -> Result<bool, Error> {
         self.transact(|view| {
             let is_it =
                 |other: &Lost| (&other.queue.path, &other.text) == (&lost.queue.path, &lost.text);
             let is_there = files::read_text(&lost.queue.path).is_ok_and(|text| !is_blank(&text));
-            // An archive that breaks off is there, too.
+            // A torn archive exists, but still needs restoring.
             if is_there && !self.lost_archives()?.iter().any(is_it) {
                 return Ok((Change::default(), false));
             }
@@ -130,19 +131,19 @@ impl Board {
     }
 }
 
-/// When the file, or the link in its place, was modified, and its length; `None`: there is nothing.
+/// Returns the modification time and length of the file, or of a link in its place; `None` if there is none.
 fn look(path: &Path) -> Option<(SystemTime, u64)> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.modified().ok()?, found.len()))
 }
 
-/// Those that are in `folder`.
+/// Returns the names of config.yaml and the templates in `folder`.
 fn names(folder: &Path) -> Vec<String> {
     let templates = fs::read_dir(folder.join(TEMPLATES))
         .into_iter()
         .flatten()
         .flatten();
-    // A name of two lines is told nowhere, so nothing by it is brought back.
+    // A name with control characters is never displayed, so it is not restored either.
     let templates = templates.filter(|file| fault_of_name(file.file_name().as_ref()).is_none());
     let templates =
         templates.filter_map(|file| Some(format!("{TEMPLATES}/{}", file.file_name().to_str()?)));

@@ -1,4 +1,4 @@
-//! What people and agents have found out, a file each: `knowledge/<id>.md`. People and git may write them at any time.
+//! Learnings of people and agents, one file each: `knowledge/<id>.md`. People and git may write them at any time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use tavern_sys::files;
 /// The folder of the board.
 pub const KNOWLEDGE: &str = "knowledge";
 
-/// Learnings of one run.
+/// The most learnings of one run.
 pub const MOST_OF_RUN: usize = 20;
 
-/// A file with more bytes is no learning: a few kilobytes are all that is told of one.
+/// A longer file is no learning; only a few kilobytes of one are ever shown. In bytes.
 const LONGEST: u64 = 256 << 10;
 
 /// A file of the folder.
@@ -31,12 +31,12 @@ pub struct KnowledgeFile {
     pub path: PathBuf,
     /// Empty if it can't be read.
     pub text: String,
-    /// What it says, or what is wrong with it.
+    /// The learning, or the problem with the file.
     pub learning: Result<Learning, Problem>,
 }
 
 impl Board {
-    /// All files of learnings, oldest first; those that are broken before them.
+    /// Returns all files of learnings, invalid ones first, then the oldest.
     pub fn knowledge(&self) -> Vec<KnowledgeFile> {
         let folder = self.path(KNOWLEDGE);
         let entries = files::is_plain_folder(&folder)
@@ -53,7 +53,7 @@ impl Board {
         found
     }
 
-    /// Writes `learning` down, and returns its ID; `None` if its run has as many as it may. A dry run writes nothing.
+    /// Stores `learning` and returns its ID; `None` if its run has reached the limit. A dry run writes nothing.
     pub fn learn(&self, learning: &Learning) -> Result<Option<String>, Error> {
         let lock = if self.is_dry() {
             None
@@ -87,7 +87,7 @@ impl Board {
             ..
         } = learning.clone();
         let cause = format!("{} ({id})", text.lines().next().unwrap_or_default());
-        // Killed in between, it is known all the same.
+        // After a crash before this note, the learning still counts.
         drop(self.note(Entry {
             task,
             agent: Some(by),
@@ -98,7 +98,7 @@ impl Board {
         Ok(Some(id))
     }
 
-    /// Has `file` say that it expired at `now`.
+    /// Marks `file` as expired at `now`.
     pub fn expire(&self, file: &KnowledgeFile, now: Timestamp) -> Result<(), Error> {
         self.set_key(
             file,
@@ -107,7 +107,7 @@ impl Board {
         )
     }
 
-    /// Has `file` say that the learning `by` took its place.
+    /// Marks `file` as superseded by the learning `by`.
     pub fn supersede(&self, file: &KnowledgeFile, by: &str) -> Result<(), Error> {
         self.set_key(file, "superseded_by", by)
     }
@@ -120,7 +120,7 @@ impl Board {
     }
 }
 
-/// Nothing of what is no Markdown file, such as a temp file.
+/// Reads a learning; `None` for files other than Markdown, such as temp files.
 fn read(path: PathBuf) -> Option<KnowledgeFile> {
     let id = path.file_name()?.to_str()?.strip_suffix(".md")?.to_owned();
     let is_short = fs::metadata(&path).is_ok_and(|file| file.len() <= LONGEST);

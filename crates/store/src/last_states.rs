@@ -1,19 +1,19 @@
-//! The states of items as this process has read or written them last, shared by all in it.
+//! The states of items as this process last read or wrote them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tavern_core::states::States;
 
-/// The states that are known.
+/// The cached states.
 #[derive(Debug, Default)]
 pub(super) struct LastStates(Mutex<KnownStates>);
 
 /// The states as of an event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownStates {
-    /// The last event in them; `None`: nothing was read yet.
+    /// The last event included; `None`: nothing was read yet.
     pub(super) seq: Option<u64>,
-    /// The last event in the snapshot.
+    /// The last event in the snapshot file.
     pub(super) in_snapshot: u64,
     pub(super) states: Arc<States>,
 }

@@ -1,4 +1,4 @@
-//! Lease files `leases/<task>.yaml`: one a held item, replaced whole, never synced (no process outlives a power cut).
+//! Lease files `leases/<task>.yaml`: one per held item, replaced whole, never synced (no process outlives a power cut).
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::collections::HashSet;
@@ -22,11 +22,11 @@ use tavern_sys::clock;
 use tavern_sys::files;
 use tavern_sys::process::identity;
 
-/// Clocks of two hosts may differ by so much.
+/// The most that the clocks of two hosts may differ.
 const AHEAD: TimeDelta = TimeDelta::seconds(5);
 
 impl Board {
-    /// The lease of `task`, if anybody holds it.
+    /// Returns the lease of `task`, if it is held.
     pub fn lease(&self, task: &TaskId) -> Result<Option<Lease>, Error> {
         Ok(self.open_lease(task)?.map(|(lease, _)| lease))
     }
@@ -59,8 +59,8 @@ impl Board {
         let lease: Lease = yaml::read(&text).map_err(|error| damaged(error.to_string()))?;
         let (now, mut heartbeat_at) = (clock::now(), Timestamp::from(modified));
         if heartbeat_at > now + AHEAD && !self.is_dry() {
-            // The clock was ahead, and is right by now: from here on the lease lasts no longer than any other. Where it can't be
-            // written, somebody else's look will do it.
+            // The clock was ahead and is right now: from here on the lease lasts no longer than any other. If the write
+            // fails, a later reader does it.
             heartbeat_at = now;
             drop(file.set_modified(now.into()));
         }
@@ -73,12 +73,12 @@ impl Board {
         )))
     }
 
-    /// The file of a task's lease, whether it is there or not.
+    /// Returns the path of a task's lease, whether it exists or not.
     pub fn lease_path(&self, task: &TaskId) -> PathBuf {
         self.private(&format!("leases/{task}.yaml"))
     }
 
-    /// All leases, by task. A file that can't be read as a lease is reported by `tavern-check`, not here.
+    /// Returns all leases, ordered by task. `tavern-check` reports damaged ones.
     pub fn leases(&self) -> Result<Vec<Lease>, Error> {
         let leases = self
             .leased()?
@@ -88,13 +88,13 @@ impl Board {
         Ok(leases)
     }
 
-    /// The tasks whose lease can't be read.
+    /// Returns the tasks with damaged leases.
     pub fn damaged_leases(&self) -> Result<Vec<TaskId>, Error> {
         let is_damaged = |task: &TaskId| matches!(self.lease(task), Err(Error::Damaged { .. }));
         Ok(self.leased()?.into_iter().filter(is_damaged).collect())
     }
 
-    /// The tasks that have a lease file, in order.
+    /// Returns the tasks that have a lease file, in order.
     pub fn leased(&self) -> Result<Vec<TaskId>, Error> {
         let folder = self.private("leases");
         let entries = match fs::read_dir(&folder) {
@@ -117,12 +117,12 @@ impl Board {
         Ok(tasks)
     }
 
-    /// Somebody holds an item of `queue`.
+    /// Returns true if an item of `queue` is held.
     pub(super) fn is_held_in(&self, queue: &Queue) -> Result<bool, Error> {
         Ok(self.leases()?.iter().any(|lease| lease.queue == queue.id))
     }
 
-    /// The tasks that somebody holds in `queue`, and those of which nobody knows where.
+    /// Returns the held tasks of `queue`, and those whose lease can't be read.
     pub(super) fn held_in(&self, queue: &Queue) -> Result<HashSet<TaskId>, Error> {
         let is_here = |task: &TaskId| match self.lease(task) {
             Ok(lease) => lease.is_some_and(|lease| lease.queue == queue.id),
@@ -131,16 +131,16 @@ impl Board {
         Ok(self.leased()?.into_iter().filter(is_here).collect())
     }
 
-    /// Extends the lease that `token` holds, without the board's lock: the heartbeat is the modification time of the
-    /// very file that was read, so that a holder that was replaced meanwhile extends nothing.
+    /// Renews the lease that `token` holds, without the board's lock. The heartbeat is the modification time of the
+    /// very file that was read, so a replaced holder renews nothing.
     pub fn renew(&self, task: &TaskId, token: Token) -> Result<Lease, Error> {
         let renewed = self.renew_shown(task, token, clock::now());
         let is_sure = match &renewed {
-            // One that was over by then, somebody may be giving back.
+            // An expired lease may be in the middle of being released.
             Ok((lease, _)) => lease.is_live(clock::now()),
-            // Its file may be lost.
+            // The lease file may be lost.
             Err(Error::Refused(Refusal::NoLease { .. }) | Error::Damaged { .. }) => false,
-            // The claim may be logged, and its file not be written yet.
+            // The claim may be logged while its file is not written yet.
             Err(Error::Refused(_)) => self.is_settled()?,
             Err(_) => true,
         };
@@ -155,7 +155,7 @@ impl Board {
         Ok(renewed)
     }
 
-    /// The lease as it was, and as it is now.
+    /// Renews the lease; returns it as it was and as it is now.
     fn renew_shown(
         &self,
         task: &TaskId,
@@ -177,7 +177,7 @@ impl Board {
             }
             .into());
         }
-        // A clock that was set back ends no lease early.
+        // A clock that was set back must not end a lease early.
         let heartbeat_at = now.max(lease.heartbeat_at);
         if !self.is_dry() {
             file.set_modified(heartbeat_at.into())
@@ -192,7 +192,7 @@ impl Board {
         ))
     }
 
-    /// The lease's file, to be put in its place.
+    /// Stages the lease's file.
     pub(super) fn stage_lease(&self, lease: &Lease) -> Result<Staged, Error> {
         let text = serde_yaml::to_string(lease).expect("a lease is plain data");
         let path = self.lease_path(&lease.task);
@@ -217,12 +217,12 @@ impl Board {
     }
 }
 
-/// This process, as a lease's holder.
+/// Returns this process as a holder.
 pub fn this_process() -> Holder {
     holder(std::process::id())
 }
 
-/// The process `pid` of this host, as a lease's holder.
+/// Returns the process `pid` of this host as a holder.
 pub fn holder(pid: u32) -> Holder {
     Holder {
         host: host(),
@@ -230,7 +230,7 @@ pub fn holder(pid: u32) -> Holder {
     }
 }
 
-/// A holder for which no process stands: only the expiry ends its lease.
+/// Returns a holder without a process; only the expiry ends its lease.
 pub fn no_process() -> Holder {
     Holder {
         host: host(),
@@ -238,7 +238,7 @@ pub fn no_process() -> Holder {
     }
 }
 
-/// Whether the holder still lives, as far as can be told from this host.
+/// Returns whether the holder still lives, as far as this host can tell.
 pub fn life(holder: &Holder) -> Life {
     holder
         .process
@@ -247,7 +247,7 @@ pub fn life(holder: &Holder) -> Life {
         .map_or(Life::Unknown, identity::life)
 }
 
-/// This host's name.
+/// Returns this host's name.
 pub fn host() -> String {
     rustix::system::uname()
         .nodename()

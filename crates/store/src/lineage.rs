@@ -1,4 +1,4 @@
-//! Which items came of which, on the whole board: read once, for whoever asks of many.
+//! The ancestry of all items on the board, read once for many queries.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,17 +8,17 @@ use super::index::ItemIndex;
 use tavern_core::document::Document;
 use tavern_core::task::{Status, TaskId};
 
-/// Whose part each item is, and how it stands: by its name, by its key `parent`, or by where it stands.
+/// The parents and the status of each item. Parents follow from its name, its key `parent`, or its position.
 #[derive(Debug, Default)]
 pub struct Lineage {
     statuses: HashMap<TaskId, Status>,
-    /// Also the parents of parents, of those that an item is named after.
+    /// Includes the further ancestors that an ID names.
     parents: HashMap<TaskId, Vec<TaskId>>,
     children: HashMap<TaskId, Vec<TaskId>>,
 }
 
 impl Board {
-    /// Of all queues and archives. What can't be read is not among them.
+    /// Returns the lineage of all queues and archives; unreadable ones are skipped.
     pub fn lineage(&self) -> Lineage {
         Lineage::of(ItemIndex::of(self).contents().map(Content::open))
     }
@@ -30,7 +30,7 @@ impl Lineage {
         for document in documents {
             for item in document.items() {
                 let Some(id) = &item.id else { continue };
-                // Of an ID that is there twice the first item counts.
+                // Of a duplicated ID the first item counts.
                 lineage.statuses.entry(id.clone()).or_insert(item.status);
                 for parent in id.above().chain(document.parent_of(item).cloned()) {
                     lineage
@@ -45,19 +45,19 @@ impl Lineage {
         lineage
     }
 
-    /// How the item stands.
+    /// Returns the status of the item.
     pub fn status_of(&self, id: &TaskId) -> Option<Status> {
         self.statuses.get(id).copied()
     }
 
-    /// What came of a request: the items that were planned of it, its children, and theirs.
+    /// Returns the descendants of a request: its planned items, its children, and theirs.
     pub fn came_of(&self, request: &TaskId) -> HashSet<TaskId> {
         reached(request, |id| {
             self.children.get(id).cloned().unwrap_or_default()
         })
     }
 
-    /// Items that a task may be a part of: those that it is named after, its parent, and theirs. It may be gone.
+    /// Returns the ancestors of a task, by name and by parent. They may no longer exist.
     pub fn above(&self, task: &TaskId) -> HashSet<TaskId> {
         reached(task, |id| {
             id.above()
@@ -67,7 +67,7 @@ impl Lineage {
     }
 }
 
-/// All that `next` leads to from `start`, however often, in turns or in circles.
+/// Returns everything reachable from `start` by `next`; cycles are fine.
 fn reached(start: &TaskId, next: impl Fn(&TaskId) -> Vec<TaskId>) -> HashSet<TaskId> {
     let (mut found, mut open) = (HashSet::new(), next(start));
     while let Some(id) = open.pop() {

@@ -1,6 +1,6 @@
-//! The board's one lock: a blocking `flock` on `lock` in the private part, held for read, decide and write only.
+//! The board's one lock: a blocking `flock` on `lock` in the private part, held only to read, decide and write.
 //!
-//! The file is never unlinked: a lock file that is removed is two locks.
+//! The file is never unlinked: after a removal, two processes could hold two locks.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +18,7 @@ use tavern_sys::files;
 /// How long a program waits for the lock before it gives up with exit code 75.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Held until dropped; the kernel lets go of it when the process dies.
+/// The held lock. Dropping it, or the death of the process, releases it.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
@@ -29,7 +29,7 @@ impl Lock {
         let path = board.private("lock");
         let file = match files::open_or_make(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Somebody has moved or removed the repository: nothing of it is made again where it was.
+                // If the repository was moved or removed, nothing is created at its old path.
                 fs::metadata(board.root()).map_err(Error::io("enter", board.root()))?;
                 board.make_folders()?;
                 files::open_or_make(&path)
@@ -45,12 +45,12 @@ impl Lock {
     }
 }
 
-/// Blocks in the kernel's own queue rather than in a retry loop; a thread does it, so that the wait has an end.
+/// Blocks in the kernel's queue rather than in a retry loop. A thread does so, to allow a timeout.
 fn wait(file: File, path: &Path) -> Result<Lock, Error> {
     let (sender, receiver) = mpsc::channel();
     let wait = move || {
         let locked = FileExt::lock(&file).map(|()| file);
-        // When nobody listens any more the file is closed here, and the lock with it.
+        // After the timeout the file is closed here, which releases the lock.
         drop(sender.send(locked));
     };
     let started = thread::Builder::new().spawn(wait);

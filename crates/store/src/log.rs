@@ -1,7 +1,7 @@
-//! The event log `events/<day>.jsonl`: append-only, one JSON object a line, and the board's write-ahead log.
+//! The event log `events/<day>.jsonl`: append-only, one JSON object per line, and the board's write-ahead log.
 //!
-//! An appended and synced line is the commit point of a change; only that of a run's start is not synced. Everybody who
-//! appends holds the board's lock.
+//! An appended and synced line is the commit point of a change; only the event of a run's start is not synced. Every
+//! writer holds the board's lock.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -22,14 +22,14 @@ use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::failpoint;
 use tavern_sys::files;
 
-/// Lines of the log that are looked at, newest first.
+/// The most lines searched, newest first.
 pub(super) const MOST_LINES: usize = 50_000;
 
-/// So much of the log is read at once.
+/// The number of bytes read at once.
 const CHUNK: u64 = 64 * 1024;
 
 impl Board {
-    /// The number of the last event. Only looks: whoever has the lock may be writing the next one.
+    /// Returns the number of the last event. Takes no lock, so the next one may be in the middle of being written.
     pub fn last_seq(&self) -> Result<u64, Error> {
         let mut last = None;
         walk_log(self, None, &mut |entry| {
@@ -40,8 +40,8 @@ impl Board {
     }
 }
 
-/// The number of the last event as others than the log know it: if the log was cleaned away, the numbers still go on. Where all
-/// that lay beside it is gone too, each run is named for the event that began it.
+/// Returns the last event's number according to other files, so that numbers continue if the log was deleted. Without
+/// those, runs are named for the event that began them.
 pub(super) fn known_seq(board: &Board) -> u64 {
     read_applied(board)
         .unwrap_or_else(|| Baseline::newest_seq(board).unwrap_or_else(|| newest_run(board)))
@@ -61,17 +61,17 @@ fn newest_run(board: &Board) -> u64 {
 pub(super) struct Log {
     path: PathBuf,
     file: Option<File>,
-    /// Length up to and with the last whole line; what lies behind it was torn by a crash and never happened.
+    /// Length up to the end of the last whole line; anything behind it was torn by a crash and never happened.
     length: u64,
     last_seq: u64,
 }
 
 impl Log {
-    /// Finds the newest file and the last whole line in it.
+    /// Opens the newest file at the end of its last whole line.
     pub(super) fn open(board: &Board, now: Timestamp) -> Result<Log, Error> {
         let folder = board.private("events");
         let today = day_file(&folder, now);
-        // After the clock was set back the log goes on in the newest file, so that its order stays that of the days.
+        // If the clock was set back, the newest file is continued, so that the log stays in order of days.
         let mut days = days(&folder)?;
         if days.is_empty() {
             files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
@@ -85,7 +85,7 @@ impl Log {
                 last_seq: 0,
             },
         };
-        // A file without a whole line says nothing of the log's end: its first line was torn by a crash.
+        // A file without a whole line does not show the log's end: its first line was torn by a crash.
         while log.last_seq == 0
             && let Some(earlier) = days.pop()
         {
@@ -101,7 +101,7 @@ impl Log {
             look_back(&file, end, &mut |start, line| {
                 let line_end = start + line.len() as u64 + 1;
                 let entry = serde_json::from_slice::<Entry>(line).ok();
-                // The rest of a change of several lines, or of a line, was torn off by a crash.
+                // A crash cut off the rest of a line, or of a change of several lines.
                 let is_torn =
                     line_end > end || entry.as_ref().is_some_and(|entry| entry.through.is_some());
                 if !is_torn {
@@ -121,7 +121,7 @@ impl Log {
         })
     }
 
-    /// What is in the log stays: whoever appended the last line may have died before it was synced.
+    /// Syncs the log: the process that appended the last line may have died before its sync.
     pub(super) fn sync(&self) -> Result<(), Error> {
         self.file
             .as_ref()
@@ -133,7 +133,8 @@ impl Log {
         self.last_seq
     }
 
-    /// Appends, and syncs what is to survive a power cut. When it returns, the change has happened; if it fails, it has not.
+    /// Appends entries, and syncs unless only a run's start is logged. On success the change has happened; on an error
+    /// it has not.
     pub(super) fn append(&mut self, entries: &[Entry]) -> Result<(), Error> {
         let Some(last) = entries.last() else {
             return Ok(());
@@ -157,7 +158,7 @@ impl Log {
             file.write_all(&line[..half])?;
             failpoint::hit("log.torn")?;
             file.write_all(&line[half..])?;
-            // The machine that goes down takes the agent's program with it.
+            // A machine crash also ends the agent's program, so its start needs no sync.
             if entries.iter().any(|entry| entry.kind != Kind::Started) {
                 file.sync_data()?;
             }
@@ -167,7 +168,7 @@ impl Log {
             Ok(())
         };
         if let Err(source) = write(self) {
-            // A line that was written but not synced must not be taken for a commit by whoever comes next.
+            // The next process must not take a line that was written but not synced for a commit.
             if let Some(file) = &self.file {
                 file.set_len(self.length)
                     .map_err(Error::io("shorten", &self.path))?;
@@ -184,7 +185,7 @@ fn day_file(folder: &Path, now: Timestamp) -> PathBuf {
     folder.join(format!("{}.jsonl", now.format("%Y-%m-%d")))
 }
 
-/// The log's files, oldest first.
+/// Returns the log's files, oldest first.
 fn days(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -202,7 +203,7 @@ fn days(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(days)
 }
 
-/// The entries after `seq` (all after 0), oldest first, reading back from the log's end only as far as needed.
+/// Returns the entries after `seq` (all after 0), oldest first, reading back from the log's end only as far as needed.
 pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
     let mut found = Vec::new();
     walk_log(board, None, &mut |entry| {
@@ -214,8 +215,8 @@ pub fn tail_log(board: &Board, seq: u64) -> Result<Vec<Entry>, Error> {
     Ok(found)
 }
 
-/// Calls `look` with the log's entries, or with those of `task` back to when it got its ID, newest first, until it says no.
-/// Lines that can't be read (written by a later version) are passed over: the log explains a board, it does not make one.
+/// Calls `look` with entries, newest first, until it returns false; with `task`, only its entries, back to when it got
+/// its ID. Unreadable lines (written by a later version) are skipped: the log explains a board, it does not make one.
 pub fn walk_log(
     board: &Board,
     task: Option<&TaskId>,
@@ -228,7 +229,7 @@ pub fn walk_log(
         } else {
             None
         };
-        // What is older tells of others: a long past costs an item nothing.
+        // Older lines belong to other items, so a long log costs an item nothing.
         let is_first = entry
             .as_ref()
             .zip(task)
@@ -237,8 +238,8 @@ pub fn walk_log(
     })
 }
 
-/// Calls `look`, newest first, with those of the newest `most` entries whose lines have one of these `words`, as they stand there:
-/// the others are not read.
+/// Calls `look`, newest first, with those of the newest `most` entries whose lines contain one of `words` verbatim; the
+/// others are not parsed.
 pub fn search_log(
     board: &Board,
     words: &[&str],
@@ -258,10 +259,10 @@ pub fn search_log(
     })
 }
 
-/// Calls `look` with the log's lines, newest first, until it says no.
+/// Calls `look` with the log's lines, newest first, until it returns false.
 pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
     for path in days(&board.private("events"))?.into_iter().rev() {
-        // What a crash has torn, or what is being written at this moment, has not happened. A change is in one file.
+        // Lines torn by a crash, or just being written, have not happened. A change never spans two files.
         let mut is_torn = true;
         let mut look = |line: &[u8]| {
             is_torn = is_torn && is_part(line);
@@ -278,7 +279,7 @@ pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> R
     Ok(())
 }
 
-/// The log tells of an item that goes, or went, by this ID.
+/// Returns true if the log mentions this ID.
 pub(super) fn is_logged(board: &Board, task: &TaskId) -> Result<bool, Error> {
     let mut is_logged = false;
     walk_back(board, &mut |line| {
@@ -288,7 +289,7 @@ pub(super) fn is_logged(board: &Board, task: &TaskId) -> Result<bool, Error> {
     Ok(is_logged)
 }
 
-/// The IDs of all items that the log tells of.
+/// Returns all IDs in the log.
 pub(super) fn logged_ids(board: &Board) -> Result<HashSet<TaskId>, Error> {
     let mut all = HashSet::new();
     walk_back(board, &mut |line| {
@@ -298,12 +299,13 @@ pub(super) fn logged_ids(board: &Board) -> Result<HashSet<TaskId>, Error> {
     Ok(all)
 }
 
-/// A whole line of a change that ends with a later one; or half a line.
+/// Returns true for a line of a change that ends with a later line, or for half a line.
 fn is_part(line: &[u8]) -> bool {
     serde_json::from_slice::<Entry>(line).map_or(true, |entry| entry.through.is_some())
 }
 
-/// Reads a file of this length from its end, no further than needed: each line and where it begins. False if `look` has said no.
+/// Reads a file of this length from its end, no further than needed, calling `look` with each line and its offset.
+/// Returns false if `look` did.
 fn look_back(
     file: &File,
     length: u64,
@@ -340,10 +342,10 @@ fn look_back(
     Ok(true)
 }
 
-/// The task of a log line, without reading the rest of it.
+/// Returns the task of a log line without parsing the rest.
 pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
     const NAME: &[u8] = b"\"task\":\"";
-    // It stands among the first keys; what stands in texts is escaped.
+    // The key is among the first ones; quotes within texts are escaped.
     let head = &line[..line.len().min(256)];
     let start = memchr::memmem::find(head, NAME)? + NAME.len();
     let end = start + memchr(b'"', &head[start..])?;

@@ -1,4 +1,4 @@
-//! Archives whose file has gone, or is torn: the log has what was moved there.
+//! Restores archives that are missing or torn, from the log.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,7 +16,7 @@ use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
 
 impl Board {
-    /// Archives that were removed, emptied or torn, though the log tells of items that went there and are nowhere else.
+    /// Returns archives that were removed, emptied or torn, if the log has archived items that are nowhere else.
     pub fn lost_archives(&self) -> Result<Vec<Lost>, Error> {
         let queues = self.queues()?;
         let damaged = |queue: &Queue| {
@@ -63,7 +63,7 @@ impl Board {
         Ok(lost.collect())
     }
 
-    /// What the log last tells of as archived, oldest first, by queue; but for the items `standing`.
+    /// Returns the last archived version of each item in the log, oldest first, by queue; except the items `standing`.
     fn went_to_archive(&self, standing: HashSet<TaskId>) -> Result<Vec<(String, Gone)>, Error> {
         let (mut known, mut archived) = (standing, Vec::new());
         walk_back(self, &mut |line| {
@@ -101,7 +101,8 @@ impl Board {
     }
 }
 
-/// What stands before the beginning of an item with which `text` breaks off; `None`: it ends with a whole one, or in a person's words.
+/// Returns the text before the torn item at the end of `text`; `None` if it ends with a whole item, or in a person's
+/// words.
 fn before_tear<'t>(text: &'t str, went: &[&Gone]) -> Option<&'t str> {
     let (before, torn) = text.split_at(text.rfind("\n- [")? + 1);
     let is_torn = |gone: &&Gone| gone.block.starts_with(torn) && torn != gone.block.trim_end();

@@ -1,4 +1,5 @@
-//! Leases whose files have gone, or can't be read: the log knows them. What it doesn't know was taken in another clone, or typed.
+//! Restores missing or damaged leases from the log. Leases that the log does not know were taken in another clone, or
+//! typed.
 
 use super::change::Change;
 use super::entry::{Entry, LeaseEntry};
@@ -13,7 +14,7 @@ use tavern_core::task::{Task, TaskId};
 use tavern_sys::clock;
 
 impl Board {
-    /// The lease of an item, also where it is lost.
+    /// Returns the lease of an item, even if its file is lost.
     pub fn lease_of(&self, task: &Task) -> Result<Option<Lease>, Error> {
         match self.lease(&task.id) {
             Ok(None) | Err(Error::Damaged { .. }) => self.lost_lease(task),
@@ -21,13 +22,12 @@ impl Board {
         }
     }
 
-    /// It has no file, or one that can't be read as a lease.
+    /// Returns true if the lease file is missing or damaged.
     pub fn has_lost_lease(&self, task: &TaskId) -> bool {
         matches!(self.lease(task), Ok(None) | Err(Error::Damaged { .. }))
     }
 
-    /// The lease of an item that has lost its file, as the log has it, if the item is held. It lasts from now: the heartbeat went
-    /// with the file.
+    /// Returns the lease of a held item from the log. Its heartbeat, lost with the file, is set to now.
     pub fn lost_lease(&self, task: &Task) -> Result<Option<Lease>, Error> {
         let Some(holding) = task.state.holder() else {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Board {
         let Some(LeaseEntry::Put(lease)) = logged else {
             return Ok(None);
         };
-        // git may have brought that another clone has taken it.
+        // git may have brought the claim of another clone.
         let is_holders = holding.agent.as_ref() == Some(&lease.agent);
         Ok(is_holders.then(|| Lease {
             heartbeat_at: clock::now(),
@@ -48,7 +48,7 @@ impl Board {
         }))
     }
 
-    /// Writes the file of a lost lease again; false if that is no longer called for.
+    /// Writes the file of a lost lease again. Returns false if that is no longer needed.
     pub fn put_back_lease(&self, task: &TaskId, token: Token) -> Result<bool, Error> {
         self.transact(|view| {
             Ok(view
@@ -59,7 +59,7 @@ impl Board {
 }
 
 impl View<'_> {
-    /// The lease that is put back by the change.
+    /// Returns the change that restores the lease, and the lease.
     pub(super) fn put_back_lease(
         &self,
         task: &TaskId,

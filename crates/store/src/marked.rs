@@ -1,4 +1,4 @@
-//! Items that somebody holds, and that their owner takes from the agents by a mark in the box: `[-]`.
+//! Held items that their owner takes from the agents by a mark in the box: `[-]`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,11 +10,12 @@ use tavern_core::state::State;
 use tavern_core::task::TaskId;
 use tavern_core::text::{Edit, apply};
 
-/// The marks of items that were held.
+/// The marks of held items.
 pub(super) struct Marks(HashMap<TaskId, String>);
 
 impl Marks {
-    /// Those that `saved` brought to the items of `ours` that are `held`; and that text with open boxes in their place, to be merged as any.
+    /// Returns the marks that `saved` adds to `held` items of `ours`, and `saved` with open boxes in their place, ready
+    /// to be merged.
     pub(super) fn of(saved: &str, ours: &str, held: &HashSet<TaskId>) -> (Marks, String) {
         let mut marks = Marks(HashMap::new());
         let mut new = if held.is_empty() {
@@ -46,7 +47,7 @@ impl Marks {
             let (title, is_id) = (mine.title(item), |marked: &MarkedItem| {
                 marked.id.as_ref() == Some(id)
             });
-            // An old text may have it by its title.
+            // An old text may have the item without its ID.
             let [here, there] = nameless(title);
             let is_it = |marked: &MarkedItem| there <= here && marked.may_be(None, title);
             let found = new
@@ -64,7 +65,7 @@ impl Marks {
         (marks, apply(saved, &opened))
     }
 
-    /// Of each item why nobody holds it any more.
+    /// Returns for each item why it is no longer held.
     pub(super) fn causes(&self) -> impl Iterator<Item = (TaskId, String)> {
         let cause = |(id, mark): (&TaskId, &String)| {
             (
@@ -77,7 +78,7 @@ impl Marks {
         self.0.iter().map(cause)
     }
 
-    /// `text`, in which they are held, with the marks in their boxes, as if nobody had taken them.
+    /// Returns `text` with the marks in the items' boxes, as if they had never been claimed.
     pub(super) fn put(self, mut text: String) -> String {
         for (id, mark) in self.0 {
             let free = {
@@ -103,7 +104,7 @@ impl Marks {
     }
 }
 
-/// The event of an item that its holder has `lost`, for that cause, ends the lease.
+/// Makes the event of an item that its holder has `lost` end the lease, for the given cause.
 pub(super) fn end_hold(board: &Board, entry: &mut Entry, lost: &HashMap<TaskId, String>) {
     let Some((id, cause)) = entry.task.as_ref().and_then(|id| lost.get_key_value(id)) else {
         return;

@@ -1,4 +1,4 @@
-//! Writing what `tavern-check --fix` has mended: under the lock, and only over the very text that was looked at.
+//! Writes repairs of `tavern-check --fix`: under the lock, and only over the very text that was checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,27 +18,27 @@ use tavern_core::document::{Item, parse};
 use tavern_core::event::Kind;
 use tavern_core::task::Timestamp;
 
-/// Who did what `tavern-check --fix` has done, in the log.
+/// The `agent` of repairs by `tavern-check --fix`, in the log.
 pub const CHECK: &str = "check";
 
-/// A queue, an archive, config.yaml or a template whose file was removed or emptied, and the text that Tavern knows of it.
+/// A queue, archive, config.yaml or template that was removed or emptied, with its last known text.
 #[derive(Clone, Debug)]
 pub struct Lost {
     pub queue: Queue,
     pub text: String,
-    /// There is no file; else it is there, and empty.
+    /// Whether the file is missing, rather than empty.
     pub is_gone: bool,
 }
 
 impl Lost {
-    /// What became of it.
+    /// Returns how the file was lost.
     pub fn how(&self) -> &'static str {
         if self.is_gone { "removed" } else { "emptied" }
     }
 }
 
 impl Board {
-    /// Those of the lost queues whose file was removed. Where none is gone, nothing is read.
+    /// Returns the lost queues whose file was removed. Reads nothing if no file is missing.
     pub fn removed_queues(&self) -> Result<Vec<Lost>, Error> {
         let seen = Baseline::queues(self).into_iter();
         let mut paths = seen.map(|id| self.queue_of(&id).path);
@@ -50,8 +50,8 @@ impl Board {
         Ok(lost.into_iter().filter(|lost| lost.is_gone).collect())
     }
 
-    /// Queues whose file was removed though something is left to do in it, or with the folder of all queues, or emptied, though Tavern
-    /// knows its text. What stands in another queue by now was moved there.
+    /// Returns queues with a known text whose file was emptied, or removed with items left to do, or removed with the
+    /// folder of all queues. Items that are in another queue by now were moved there.
     pub fn lost_queues(&self) -> Result<Vec<Lost>, Error> {
         let mut lost = Vec::new();
         let folder = self.path("queues");
@@ -76,7 +76,7 @@ impl Board {
                 .iter()
                 .filter(|item| item.within.is_none())
                 .filter(is_left);
-            // Who removes a file in which all has ended means it; a clean-up of git takes the folder.
+            // Removing a file in which all items have ended is intentional; a clean-up by git removes the whole folder.
             let is_meant = is_gone && !(is_folder_gone && queue.path.starts_with(&folder));
             if items.any(|item| !is_meant || !item.status.is_ended()) {
                 lost.push(Lost {
@@ -90,14 +90,14 @@ impl Board {
         Ok(lost)
     }
 
-    /// Tavern knows the text of the queue at `path`.
+    /// Returns true if Tavern knows the text of the queue at `path`.
     pub fn has_seen(&self, path: &Path) -> bool {
         Baseline::queues(self)
             .iter()
             .any(|id| self.queue_of(id).path == path)
     }
 
-    /// Tavern has seen the queue, or its very file under a name that is gone by now.
+    /// Returns true if Tavern has seen the queue, or the same file under a name that is gone now.
     pub(super) fn knows(&self, queue: &Queue) -> bool {
         let is_renamed = |file: &Stamp| {
             let before = Baseline::queues(self)
@@ -112,7 +112,7 @@ impl Board {
         path(self, queue).exists() || Stamp::at(&queue.path).as_ref().is_some_and(is_renamed)
     }
 
-    /// The file that its text is known from.
+    /// Returns the file that holds the last known text.
     pub fn seen_path(&self, queue: &Queue) -> PathBuf {
         if self.is_kept(&queue.path) {
             self.kept_path(&queue.id)
@@ -121,14 +121,14 @@ impl Board {
         }
     }
 
-    /// Puts back what is lost. False if it is there again.
+    /// Restores a lost file. Returns false if it exists again.
     pub fn put_back(&self, lost: &Lost) -> Result<bool, Error> {
         if lost.queue.path.starts_with(self.path(FOLDER)) || self.is_kept(&lost.queue.path) {
             return self.put_back_file(lost);
         }
         self.transact(|view| {
-            // What was emptied is put back by whoever takes the lock.
-            // git takes a file away before it writes another there.
+            // An emptied queue is restored by the next process to take the lock.
+            // git removes a file before it writes the new one.
             let is_there = || {
                 fs::symlink_metadata(&lost.queue.path).is_ok() || self.is_git_at_work([&lost.queue])
             };
@@ -145,8 +145,8 @@ impl Board {
         })
     }
 
-    /// Replaces the queue's text `before` by `after`, in which some items have other IDs; `done` says in words what was
-    /// done to each. False, and nothing is changed, if somebody else has changed the queue meanwhile.
+    /// Replaces the queue's text `before` by `after`, in which some items have other IDs; `done` describes each repair.
+    /// Returns false and changes nothing if the queue was changed meanwhile.
     pub fn mend(
         &self,
         queue: &Queue,

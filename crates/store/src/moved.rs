@@ -1,7 +1,8 @@
-//! Items that people moved from one queue to another, by lines or with the whole file. An ID is one item on the whole board.
+//! Items that people moved from one queue to another, line by line or with the whole file. An ID is one item on the
+//! whole board.
 //!
-//! What goes from a queue and stands in another was moved: it is the same item, with its lease and its newest state. The log
-//! and Tavern's own texts say so before the saves are taken over, which are then merged as ever.
+//! An item that vanishes from one queue and appears in another was moved: it keeps its lease and newest state. The log
+//! and the baselines record the move first; then the saves are merged as usual.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -23,14 +24,14 @@ use tavern_core::lease::Lease;
 use tavern_core::merge::{bare, unite};
 use tavern_core::task::{Status, TaskId, Timestamp};
 
-/// What goes by an ID, else by its text.
+/// The key of an item: its ID, else its text.
 type Called = Result<TaskId, String>;
 
-/// What stands in the files of a board's queues.
+/// The items in the files of a board's queues.
 pub(super) struct Standing(Vec<(Queue, HashSet<Called>)>);
 
 impl Standing {
-    /// Of the files that are complete.
+    /// Reads the files that are complete.
     pub(super) fn of(board: &Board) -> Result<Standing, Error> {
         let queues = board.queues()?.into_iter();
         let texts =
@@ -42,7 +43,7 @@ impl Standing {
         ))
     }
 
-    /// The queues but `queue` in which an item of its `document` stands.
+    /// Returns the queues other than `queue` that contain an item of its `document`.
     pub(super) fn elsewhere(
         &self,
         queue: &Queue,
@@ -62,7 +63,7 @@ fn named(document: &Document<'_>) -> HashSet<Called> {
     whole(document).map(|item| name(document, item)).collect()
 }
 
-/// A part goes with its whole.
+/// Returns the items without their nested parts, which move with them.
 fn whole<'d, 't>(document: &'d Document<'t>) -> impl Iterator<Item = &'d Item<'t>> {
     document.items().iter().filter(|item| item.within.is_none())
 }
@@ -71,12 +72,12 @@ fn name(document: &Document<'_>, item: &Item<'_>) -> Called {
     item.id.clone().ok_or_else(|| bare(document.block(item)))
 }
 
-/// The queues that Tavern has seen and whose file has gone.
+/// Returns the queues that Tavern has seen and whose file is gone.
 pub(super) fn gone(board: &Board) -> Result<Vec<Queue>, Error> {
     Ok(gone_beside(board, &board.queues()?))
 }
 
-/// The same; `queues` are those that there are.
+/// Like [`gone`], given the existing `queues`.
 pub(super) fn gone_beside(board: &Board, queues: &[Queue]) -> Vec<Queue> {
     let ids = Baseline::queues(board)
         .into_iter()
@@ -86,7 +87,7 @@ pub(super) fn gone_beside(board: &Board, queues: &[Queue]) -> Vec<Queue> {
         .collect()
 }
 
-/// What was moved out of the queues that were saved `by_hand` or have gone, as a change of Tavern's own texts. Whoever asks
+/// Returns the moves out of queues that were edited (`by_hand`) or are gone, as a change of the baselines. The caller
 /// holds the lock.
 pub(super) fn moved(
     board: &Board,
@@ -117,16 +118,16 @@ pub(super) fn moved(
         let saved = match board.read_whole(queue) {
             Some(Ok(text)) => Some(text.content),
             Some(Err(_)) if is_gone => None,
-            // Nobody knows what is in it.
+            // The content is unknown.
             _ => continue,
         };
-        // Of a file in which nothing is left all items are removed, unless they are known to stand elsewhere.
+        // In an emptied file all items count as removed, unless they are found elsewhere.
         let is_emptied = saved.as_deref().is_some_and(is_blank);
         let left = saved
             .as_ref()
             .map_or_else(HashSet::new, |saved| named(&parse(saved).0));
         if is_gone {
-            // So that it is known that this was looked for.
+            // Records that its items were searched for.
             moves.text(queue)?;
         }
         let mut unseen = None;
@@ -135,7 +136,7 @@ pub(super) fn moved(
             match (&item.id, to.first()) {
                 (Some(id), Some(_)) => {
                     let copies = moves.copies(id, &to)?;
-                    // It was not cut by whoever had never seen it.
+                    // An editor that had never seen the item did not cut it.
                     if let (false, None, Some(saved)) = (copies.is_empty(), &unseen, &saved) {
                         unseen = Some(unseen_by(board, queue, &ours, saved));
                     }
@@ -145,7 +146,7 @@ pub(super) fn moved(
                         moves.item(queue, &document, (item, id), (&to, copies))?;
                     }
                 }
-                // Of a line without an ID nothing is known that would have to go along.
+                // An item without an ID has no state to move along.
                 (None, Some(_)) if is_gone || is_emptied => {
                     moves
                         .text(queue)?
@@ -159,7 +160,7 @@ pub(super) fn moved(
     Ok(moves.change(&gone, now))
 }
 
-/// The items of `ours` that whoever saved this had never seen.
+/// Returns the items of `ours` that the author of the save had never seen.
 fn unseen_by(board: &Board, queue: &Queue, ours: &str, saved: &str) -> HashSet<TaskId> {
     let loaded = Texts::of(board, queue).nearest(ours, saved).text;
     let (mine, then) = (parse(ours).0, parse(&loaded).0);
@@ -175,13 +176,13 @@ struct Moves<'b> {
     items: Vec<MovedItem>,
 }
 
-/// A queue of which, or to which, items were moved.
+/// A queue from which, or to which, items were moved.
 struct Accepted {
     queue: Queue,
-    /// As it was taken over last; of a queue that nobody has seen yet, as it was saved.
+    /// Its text in the baseline; for a queue that Tavern has not seen yet, the text of the file.
     ours: String,
     sight: Sight,
-    /// The file is as it is: what else was saved is taken over next. Else it has nothing of its own, and is written.
+    /// Whether the file has external edits. If so it stays as it is and is merged next; else it is written.
     is_saved: bool,
     set: Since,
 }
@@ -192,12 +193,12 @@ struct MovedItem {
     to: String,
     status: Status,
     block: String,
-    /// Its own, and those of its parts.
+    /// The leases of the item and of its parts.
     leases: Vec<Lease>,
 }
 
 impl Moves<'_> {
-    /// What Tavern knows a queue to say; `None` if it has never seen it.
+    /// Returns the known text of a queue; `None` if Tavern has never seen it.
     fn accepted(&self, queue: &Queue) -> Result<Option<String>, Error> {
         let seen = Baseline::read(self.board, queue);
         seen.map(|seen| up_to_date(self.board, self.last, queue, &seen))
@@ -225,7 +226,7 @@ impl Moves<'_> {
         Ok(self.texts.get_mut(&queue.id).expect("it was just put in"))
     }
 
-    /// Of the queues `to` those in which it stood before.
+    /// Returns those of the queues `to` that contained the item before.
     fn copies(&self, id: &TaskId, to: &[&Queue]) -> Result<Vec<String>, Error> {
         let mut copies = Vec::new();
         for other in to {
@@ -239,8 +240,8 @@ impl Moves<'_> {
         Ok(copies)
     }
 
-    /// `item`, which has gone from `queue`, stands in the queues `to`: the first of them it was moved to. In some of them were
-    /// `copies` of it before.
+    /// Records that `item`, gone from `queue`, was moved to the first of the queues `to`. Some of them had `copies` of
+    /// it before.
     fn item(
         &mut self,
         queue: &Queue,
@@ -248,7 +249,7 @@ impl Moves<'_> {
         (item, id): (&Item<'_>, &TaskId),
         (to, copies): (&[&Queue], Vec<String>),
     ) -> Result<(), Error> {
-        // It stood in both before: if the other one is the item, it was its copy that went.
+        // Both queues had it before: if the other one is its home, only a copy was removed.
         if !copies.is_empty() {
             let places = copies.into_iter().chain([queue.id.clone()]).collect();
             let home = homes(self.board, BTreeMap::from([(id.clone(), places)]))?.remove(id);
@@ -320,7 +321,7 @@ impl Moves<'_> {
             let items = whole(&document)
                 .filter_map(|item| Some((item.id.clone()?, document.block(item).to_owned())));
             blocks.insert(queue.id.clone(), items.collect());
-            // Nothing is left of a queue that was renamed.
+            // A renamed queue leaves nothing behind.
             let is_renamed = document.items().is_empty() && gone.contains(&queue);
             if is_renamed {
                 content.clear();
@@ -395,7 +396,7 @@ fn copied(text: &str, id: &TaskId) -> Option<String> {
         .map(|item| document.block(item).to_owned())
 }
 
-/// The item was once as `block` says.
+/// Returns true if the item's text was `block` at some time.
 fn is_version(board: &Board, id: &TaskId, block: &str) -> Result<bool, Error> {
     let (block, mut is_version) = (bare(block), false);
     walk_log(board, Some(id), &mut |entry| {

@@ -1,4 +1,4 @@
-//! An item as somebody named it: by its ID, or by the line at which it starts.
+//! An item named by its ID, or by the line at which it starts.
 
 use super::error::Error;
 use super::find::Board;
@@ -7,11 +7,11 @@ use super::submit::Found;
 use tavern_core::document::Document;
 use tavern_core::task::TaskId;
 
-/// Which item is meant.
+/// How an item was named.
 #[derive(Clone, Debug)]
 pub enum NamedItem {
     Id(TaskId),
-    /// As it was read. What others write above it moves it to another line.
+    /// The item as it was read. Edits above it may move it to another line.
     At {
         queue: Queue,
         line: usize,
@@ -28,7 +28,7 @@ impl NamedItem {
         }
     }
 
-    /// It is not where it was.
+    /// Returns the error for an item that is no longer there.
     pub fn lost(self) -> Error {
         match self {
             NamedItem::Id(id) => Error::NoTask(id),
@@ -39,7 +39,7 @@ impl NamedItem {
         }
     }
 
-    /// Its index in `document`, which is that of `queue`. Of several that read alike it is the one nearest to its line.
+    /// Returns its index in `document`, which is that of `queue`. Of several equal items, the one nearest to its line.
     pub fn index_in(&self, queue: &Queue, document: &Document<'_>) -> Option<usize> {
         let (line, id, text) = match self {
             NamedItem::Id(id) => return document.index_of(id),
@@ -61,10 +61,10 @@ impl NamedItem {
 }
 
 impl Board {
-    /// The item that starts at `line` of `queue`, counted from 1.
+    /// Returns the item that starts at `line` of `queue`, counted from 1.
     ///
     /// # Errors
-    /// None starts there, or the queue can't be read.
+    /// No item starts there, or the queue can't be read.
     pub fn item_at(&self, queue: &Queue, line: usize) -> Result<NamedItem, Error> {
         let text = self.read(queue)?;
         let (document, _) = text.content.parse();
@@ -89,10 +89,10 @@ impl Board {
         })
     }
 
-    /// The item as it stands now. Without an ID it goes by nobody's.
+    /// Returns the current item. Without an ID, it has a placeholder ID.
     ///
     /// # Errors
-    /// It is not there, or not any more.
+    /// The item does not exist, or no longer.
     pub fn named(&self, name: &NamedItem) -> Result<Found, Error> {
         let queue = match name {
             NamedItem::Id(id) => return self.task(id),

@@ -1,4 +1,4 @@
-//! Tavern's own files and folders: what each is, and what is in the way of using it.
+//! Tavern's own files and folders, and obstacles to using them.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use super::knowledge::KNOWLEDGE;
 use tavern_sys::files;
 
 impl Board {
-    /// Those of Tavern's own files and folders that this user can't use, each with why. What is missing is made when it is
+    /// Returns Tavern's own files and folders that this user can't use, with the errors. Missing ones are created when
     /// needed.
     pub fn obstacles(&self) -> Vec<(PathBuf, io::Error)> {
         let own = ["", "queues", archived::FOLDER, KNOWLEDGE, "templates"]
@@ -92,7 +92,7 @@ fn found(path: &Path) -> io::Result<Option<fs::Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => Err(files::refused(files::A_LINK)),
         Ok(found) if !found.is_dir() && !found.is_file() => Err(files::refused(files::NOT_A_FILE)),
-        // Where a folder above is none, that is told of itself.
+        // A bad parent folder is reported by itself.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
         }

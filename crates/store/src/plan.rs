@@ -1,4 +1,4 @@
-//! A plan becomes items, and its planning item is completed, in one change: all of it, or nothing.
+//! Adds a plan's items and completes its planning item, in one atomic change.
 
 use super::change::Step;
 use super::entry::{Entry, TextChange};
@@ -17,7 +17,7 @@ use tavern_core::task::{Status, Task, TaskId};
 use tavern_core::text::apply_in_place;
 
 impl View<'_> {
-    /// Commits `event`, which ends the planning item, together with the items of `plan`, which go by its ID and a number.
+    /// Commits `event`, which ends the planning item, together with the items of `plan`, named by its ID and a number.
     pub(super) fn plan(
         &self,
         text: &Text,

@@ -1,4 +1,4 @@
-//! Queues: which there are, and their text.
+//! Queues: listing them and reading their text.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -32,7 +32,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Its path, and that of the file that this is a link to (else once more the same).
+    /// Returns its path, and the target if it is a link (else the same path again).
     pub fn files(&self) -> [PathBuf; 2] {
         [self.path.clone(), real(&self.path)]
     }
@@ -43,33 +43,33 @@ impl Queue {
 pub struct Text {
     pub queue: Queue,
     pub content: Content,
-    /// Of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
+    /// The stamp of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
     pub(super) stamp: Stamp,
 }
 
 impl Text {
-    /// The same text, whose items have these states.
+    /// Returns the same text with these states.
     pub(super) fn with_states(self, states: Arc<States>) -> Text {
         let content = self.content.with_states(states);
         Text { content, ..self }
     }
 
-    /// When its file was saved last; unknown where it was being written.
+    /// Returns when its file was last saved; unknown if it was being written.
     pub fn saved_at(&self) -> Option<Timestamp> {
         let (seconds, _) = self.stamp.modified();
         DateTime::from_timestamp(seconds, 0)
     }
 }
 
-/// By its name a file is a queue's, or an archive's: not an editor's own.
+/// Returns true if the name is that of a queue or archive, rather than of an editor's own file.
 pub fn is_queue(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.ends_with(".md") && !name.starts_with('.'))
         && fault_of_name(path).is_none()
 }
 
-/// Why nothing at this path is read. With control characters whatever names it would show lines that nobody wrote, and a list of
-/// paths would have others; and nobody is told to type a flag where a queue is meant.
+/// Returns why files at this path are not read. Control characters in a name would forge lines in messages and lists of
+/// paths; a name like a flag can't be typed in commands.
 pub fn fault_of_name(path: &Path) -> Option<&'static str> {
     if path.to_string_lossy().contains(char::is_control) {
         return Some("has control characters");
@@ -80,7 +80,7 @@ pub fn fault_of_name(path: &Path) -> Option<&'static str> {
     is_flag.then_some("begins with `-`, as a flag does")
 }
 
-/// Without the link that it may be. (The folders above are those of the board, which has none.)
+/// Resolves a link in the last part of the path. (The board's folders above have none.)
 fn real(path: &Path) -> PathBuf {
     let link = path
         .is_symlink()
@@ -90,8 +90,8 @@ fn real(path: &Path) -> PathBuf {
 }
 
 impl Board {
-    /// The board's queues by name (`main` first), then the task files that were drained here. A file that goes by several
-    /// names is the first of them.
+    /// Returns the board's queues by name (`main` first), then the task files that were drained here. A file with
+    /// several names is listed under the first.
     pub fn queues(&self) -> Result<Vec<Queue>, Error> {
         let mut queues = self.files_of_queues()?;
         queues.retain(|(queue, is_file)| !is_file || self.is_own(queue));
@@ -105,7 +105,7 @@ impl Board {
         Ok(queues.into_iter().map(|(queue, _)| queue).collect())
     }
 
-    /// The task files outside the board that are worked, also those that are not there.
+    /// Returns the known task files outside of the board, including missing ones.
     pub(super) fn outside(&self) -> impl Iterator<Item = Queue> {
         self.remembered().into_iter().map(|id| Queue {
             path: self.root().join(&id),
@@ -113,15 +113,16 @@ impl Board {
         })
     }
 
-    /// What lies beside the queues, by name, and is none: a copy that another program has left, say. Nothing in it is worked.
+    /// Returns files beside the queues, by name, that are not queues, such as a copy by another program. Their items
+    /// are not worked on.
     pub fn strangers(&self) -> Result<Vec<Queue>, Error> {
         let mut all = self.files_of_queues()?;
         all.retain(|(queue, is_file)| *is_file && !self.is_own(queue));
         Ok(all.into_iter().map(|(queue, _)| queue).collect())
     }
 
-    /// The file is a queue by its name: that is `main`, stands in its front matter (`id`) or in config.yaml, or Tavern knows it. What can't be
-    /// read is told as a queue.
+    /// Returns true if the file is a queue: it is `main`, Tavern has seen it, or its front matter (`id`) or config.yaml
+    /// names it. An unreadable file is reported as a queue.
     fn is_own(&self, queue: &Queue) -> bool {
         let says_so = || {
             let text = self.read_file(queue);
@@ -131,17 +132,17 @@ impl Board {
         queue.id == "main" || self.knows(queue) || says_so() || self.is_needed(&queue.id)
     }
 
-    /// A queue of this name is made again by whoever needs it: the one for items that name none, or one that a role takes from.
+    /// Returns true if a queue of this name is created on demand: the default one, or one that a role takes from.
     pub fn is_needed(&self, name: &str) -> bool {
         let is_of_role = |role: &Role| role.queues.iter().any(|own| own == name);
         name == "main"
             || Config::load(self.dir()).is_ok_and(|config| config.roles.values().any(is_of_role))
     }
 
-    /// The files in the folder of queues, and whether each is known to be a file and no link.
+    /// Returns the files in the folder of queues, and whether each is known to be a file rather than a link.
     fn files_of_queues(&self) -> Result<Vec<(Queue, bool)>, Error> {
         let folder = self.path("queues");
-        // By name, and whether it is known to be a file and no link.
+        // Each name, and whether it is known to be a file rather than a link.
         let listed = self.by_link(&folder, files::names_in);
         let mut names: BTreeMap<String, bool> = match listed {
             Ok(entries) => entries
@@ -169,22 +170,21 @@ impl Board {
         Ok(queues.collect())
     }
 
-    /// The same in the order in which who names none takes from them: by the `priority` of their front matter, and of one priority as
-    /// they are listed.
+    /// Returns the queues in the default order of claims: by the `priority` of their front matter, then as listed.
     pub fn queues_by_priority(&self) -> Result<Vec<Queue>, Error> {
         Ok(self.by_priority(self.queues()?))
     }
 
-    /// `queues` in that order.
+    /// Sorts `queues` in that order.
     pub fn by_priority(&self, mut queues: Vec<Queue>) -> Vec<Queue> {
-        // One that can't be read has the usual one.
+        // An unreadable queue has the default priority.
         let front =
             |queue: &Queue| Some(front::read(&self.read(queue).ok()?.content, &mut Vec::new()).0);
         queues.sort_by_cached_key(|queue| front(queue).unwrap_or_default().rank());
         queues
     }
 
-    /// Where `path` leads, as [`files::led`] has it. What git has as a link must not lead to what git does not have: whoever made it
+    /// Resolves `path` as [`files::led`] does. A link tracked by git must not lead to an untracked file: its author
     /// can't mean a file of this user's own.
     fn led(&self, path: &Path) -> io::Result<PathBuf> {
         let target = files::led(path, self.root())?;
@@ -208,7 +208,7 @@ impl Board {
         Ok(target)
     }
 
-    /// Opens `path`, or if a part of it is a link, what it leads to.
+    /// Opens `path`, or its target if a part of it is a link.
     fn by_link<T>(&self, path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
         match open(path) {
             Err(error) if error.kind() == files::REFUSED => open(&self.led(path)?),
@@ -216,17 +216,17 @@ impl Board {
         }
     }
 
-    /// It is a file, or will be one by what a dry run has decided.
+    /// Returns true if it is a file, or a dry run would create it.
     fn is_there(&self, path: &Path) -> bool {
         path.is_file() || self.rehearsed(path).is_some()
     }
 
-    /// Its text by what a dry run has decided.
+    /// Returns its text in a dry run, if changed there.
     pub(super) fn rehearsed(&self, path: &Path) -> Option<String> {
         self.rehearsal.as_ref()?.text(path)
     }
 
-    /// The queue called `name`: a queue of the board, or a path (from `here`) to any task file.
+    /// Returns the queue called `name`: a queue of the board, or a path (from `here`) to any task file.
     pub fn queue(&self, name: &str, here: &Path) -> Result<Queue, Error> {
         let own = self.path("queues").join(format!("{name}.md"));
         if !name.contains('/') && self.is_there(&own) {
@@ -273,7 +273,7 @@ impl Board {
         Queue { id, path }
     }
 
-    /// The queue with this id, as leases and the log name it.
+    /// Returns the queue with this ID, as in leases and the log.
     pub fn queue_by_id(&self, id: &str) -> Result<Queue, Error> {
         let own = self.path("queues").join(format!("{id}.md"));
         let path = if !id.contains('/') && self.is_there(&own) {
@@ -291,7 +291,7 @@ impl Board {
         }
     }
 
-    /// The queue that goes by this id, there or not.
+    /// Returns the queue with this ID, whether it exists or not.
     pub(super) fn queue_of(&self, id: &str) -> Queue {
         let is_outside = id.contains('/') || self.remembered().iter().any(|outside| outside == id);
         let path = if is_outside {
@@ -305,12 +305,13 @@ impl Board {
         }
     }
 
-    /// Every program looks at it: it is a queue of the board, or a task file that was remembered, there or not.
+    /// Returns true if every program reads this queue: one of the board, or a remembered task file, whether it exists
+    /// or not.
     pub(super) fn looks_after(&self, queue: &Queue) -> bool {
         queue.path.parent() == Some(&self.path("queues")) || self.remembered().contains(&queue.id)
     }
 
-    /// The IDs of task files outside the board.
+    /// Returns the IDs of known task files outside of the board.
     fn remembered(&self) -> Vec<String> {
         let files = files::read_text(self.private("files")).unwrap_or_default();
         let mut ids: Vec<String> = Vec::new();
@@ -322,7 +323,7 @@ impl Board {
         ids
     }
 
-    /// Remembers a task file outside the board, so that every program looks at it from now on.
+    /// Remembers a task file outside of the board, so that every program reads it from now on.
     pub fn remember(&self, queue: &Queue) -> Result<(), Error> {
         if self.is_dry() || self.looks_after(queue) {
             return Ok(());
@@ -332,7 +333,8 @@ impl Board {
         let is_torn =
             files::read(&path).is_ok_and(|files| !files.is_empty() && !files.ends_with(b"\n"));
         let line = format!("{}{}\n", if is_torn { "\n" } else { "" }, queue.id);
-        // Without a lock, so that a claim can't fail of it; who remembers another one at the same moment does the same.
+        // Without a lock, so that a claim can't fail because of it. Another process that appends at the same time does
+        // no harm.
         let append = || {
             let mut file = files::open_to_append(&path)?;
             file.write_all(line.as_bytes())?;
@@ -342,17 +344,17 @@ impl Board {
         sync_folder(&path)
     }
 
-    /// Whether its file can be opened, whatever is known of it from before.
+    /// Checks that its file can be opened, regardless of cached content.
     ///
     /// # Errors
-    /// It can't.
+    /// The file can't be opened.
     pub fn can_open(&self, queue: &Queue) -> Result<(), Error> {
         self.by_link(&queue.path, |path| files::open(path))
             .map(drop)
             .map_err(Error::io("read", &queue.path))
     }
 
-    /// The text in its file, whoever is writing that; or what a dry run has decided.
+    /// Reads the text in its file, even while it is being written; in a dry run, the decided text.
     pub(super) fn read_file(&self, queue: &Queue) -> Result<Text, Error> {
         if let Some(content) = self.rehearsed(&queue.path) {
             let stamp = Stamp::at(&queue.path).unwrap_or(Stamp::NONE);
@@ -378,7 +380,7 @@ impl Board {
             .map_err(Error::io("read", &queue.path))?;
         let content =
             String::from_utf8(bytes).map_err(|error| Error::not_text(&queue.path, &error))?;
-        // An archive has as many as have ended.
+        // An archive has no limit.
         if queue.path.parent() == Some(&self.path("queues")) && has_too_many(&content) {
             return Err(Error::TooMany(queue.path.clone()));
         }
@@ -390,7 +392,7 @@ impl Board {
     }
 }
 
-/// More boxes begin a line than a queue may have items: told without reading what they are.
+/// Returns true if more lines begin with a box than a queue may have items. Cheap: nothing is parsed.
 pub fn has_too_many(text: &str) -> bool {
     memchr_iter(b'[', text.as_bytes()).count() > MOST_ITEMS && {
         let boxes = text
@@ -400,7 +402,7 @@ pub fn has_too_many(text: &str) -> bool {
     }
 }
 
-/// No text, as a full disk or a power cut leaves it.
+/// Returns true if the text is empty, as a full disk or a power cut leaves it.
 pub(super) fn is_blank(saved: &str) -> bool {
     saved
         .trim_matches(|c: char| c == '\0' || c.is_whitespace())

@@ -18,13 +18,13 @@ use tavern_sys::files;
 pub struct Quota {
     pub closed_until: Timestamp,
     pub reason: String,
-    /// Time alone will not open it: the key was refused, the credit is used up.
+    /// Time alone will not open it: the key was refused, or the credit is used up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_person: bool,
 }
 
 impl Quota {
-    /// For people: what closes `runner`, and until when.
+    /// Returns a message for people: which runner is closed, why, and until when.
     pub fn told_of(&self, runner: &str) -> String {
         format!(
             "runner {runner} is closed until {}: {}",
@@ -34,14 +34,14 @@ impl Quota {
 }
 
 impl Board {
-    /// The limit of `runner` if it is closed at `now`.
+    /// Returns the limit of `runner` if it is closed at `now`.
     pub fn quota(&self, runner: &str, now: Timestamp) -> Option<Quota> {
         let text = files::read_text(self.path(&format!("quota/{runner}.yaml"))).ok()?;
         let quota: Quota = yaml::read(&text).ok()?;
         (quota.closed_until > now).then_some(quota)
     }
 
-    /// All runners that are closed at `now`.
+    /// Returns all runners that are closed at `now`.
     pub fn quotas(&self, now: Timestamp) -> Vec<(String, Quota)> {
         let Ok(entries) = fs::read_dir(self.path("quota")) else {
             return Vec::new();
@@ -63,7 +63,7 @@ impl Board {
         quotas
     }
 
-    /// Closes `runner`; of two limits the later end counts.
+    /// Closes `runner`; of two limits, the later end counts.
     pub fn close_runner(&self, runner: &str, quota: &Quota, now: Timestamp) -> Result<(), Error> {
         if self
             .quota(runner, now)

@@ -1,4 +1,4 @@
-//! A queue's text, for whoever decides on it or shows it: never half a save.
+//! Reads a queue's text, never half a save.
 
 use super::baseline::{Baseline, header};
 use super::content::Content;
@@ -11,7 +11,7 @@ use tavern_sys::files;
 use tavern_sys::process::file_in_use::is_being_written;
 
 impl Board {
-    /// A queue as it stands, or as it stood before somebody began to write it who has not finished.
+    /// Reads a queue; while it is being written, returns its last known text.
     pub fn read(&self, queue: &Queue) -> Result<Text, Error> {
         match self.read_whole(queue) {
             Some(read) => Ok(read?.with_states(self.states()?)),
@@ -19,14 +19,14 @@ impl Board {
         }
     }
 
-    /// What the queue said when this process read or wrote it last, if it did.
+    /// Returns the queue's content as this process last read or wrote it.
     pub fn last_read(&self, queue: &Queue) -> Option<Content> {
         self.last_read.newest(&queue.path)
     }
 
-    /// A queue as it was when the lock was taken, for whoever holds it: what is saved by hand from then on counts for the
-    /// next one, and is merged with what this one writes. A file that is none of the board's is as it stands. `last` is the
-    /// last event's number.
+    /// Reads a queue as it was when the caller took the lock. Later external edits are left to the next holder of the
+    /// lock, and are merged with this one's changes. A file outside of the board is read as it is. `last` is the last
+    /// event's number.
     pub(super) fn read_settled(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
         let text = self.settled_text(queue, last)?;
         Ok(text.with_states(self.states_at(last)?))
@@ -38,7 +38,7 @@ impl Board {
             return read;
         }
         match read {
-            // What stands there is no save that is under way, and nothing is to be written there.
+            // A refused file is no save under way, and nothing will be written there.
             Err(Error::Io { source, .. }) if source.kind() == files::REFUSED => {
                 return self.read_file(queue);
             }
@@ -64,7 +64,7 @@ impl Board {
         }
     }
 
-    /// The text in its file, if nobody was writing it meanwhile, and git is not about to say where it came from.
+    /// Reads the file; `None` if it was being written meanwhile, or git has not yet moved HEAD to its origin.
     pub(super) fn read_whole(&self, queue: &Queue) -> Option<Result<Text, Error>> {
         let before = Stamp::at(&queue.path);
         let (read, is_seen) = self.read_known(queue);
@@ -75,8 +75,8 @@ impl Board {
         (is_seen || is_whole()).then_some(read)
     }
 
-    /// The text in its file, and whether it is what Tavern wrote, or has taken over, or what a dry run has decided. It is not read again
-    /// where this process has read or written it.
+    /// Reads the file. Returns true if Tavern wrote or merged this text, or a dry run decided it. Text that this
+    /// process has read or written is cached.
     fn read_known(&self, queue: &Queue) -> (Result<Text, Error>, bool) {
         if self.rehearsed(&queue.path).is_some() {
             let read = self.read_file(queue);

@@ -1,6 +1,6 @@
-//! What a crash left undone behind an event is made true from the event alone, by whoever next holds the lock.
+//! Replays what a crash left undone after an event, from the event alone. The next process to take the lock does so.
 //!
-//! Doing it again changes nothing.
+//! Replaying is idempotent.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,9 +22,9 @@ use tavern_core::task::TaskId;
 use tavern_core::text::apply;
 use tavern_sys::files;
 
-/// Makes the files show what logged events say, but for the queues `left` to whoever takes over what was saved by hand. Doing
-/// it again changes nothing: an item's text is the event's `before` (then it is redone), its `after` (then it was done), or a
-/// person's (then it stands).
+/// Makes the files show logged events, except for queues in `left`, whose external edits are merged later. Idempotent:
+/// an item's text is the event's `before` (then it is replayed), its `after` (then it was done), or a person's (then it
+/// stays).
 pub(super) fn redo(board: &Board, entries: &[Entry], left: &[String]) -> Result<(), Error> {
     let queue_of = |entry: &Entry| entry.queue.clone().filter(|queue| !left.contains(queue));
     let queues: BTreeSet<String> = entries
@@ -42,11 +42,11 @@ pub(super) fn redo(board: &Board, entries: &[Entry], left: &[String]) -> Result<
     entries.iter().try_for_each(|entry| set_lease(board, entry))
 }
 
-/// In one step, so that a queue shows all of them or none.
+/// Shows all events in one step, so that a queue shows all of them or none.
 fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
     loop {
         let text = match board.read_file(queue) {
-            // A person made it unreadable since, and has to mend it; others can't wait for that.
+            // A person made it unreadable since and has to fix it; others can't wait for that.
             Err(Error::NotText { .. } | Error::TooMany(_)) => return Ok(()),
             text => text?,
         };
@@ -69,11 +69,11 @@ fn show(board: &Board, queue: &Queue, entries: &[&Entry]) -> Result<(), Error> {
         {
             return Baseline::forget(board, queue, text.stamp);
         }
-        // Somebody saves at this very moment.
+        // Another process is saving at this moment; retry.
     }
 }
 
-/// A program that was killed may have replaced the file that it knew, and not have told so.
+/// A killed program may have replaced the file that it knew without recording it.
 fn replaced(board: &Board, queue: &Queue) -> Replaced {
     let (path, seen) = (old_path(board, queue), header(board, queue));
     let own =
@@ -115,7 +115,7 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
             )
         }
         TextChange::Edited { before, after, .. } => {
-            // Where only its lane says what an item is, the text alone does not tell whether it was moved.
+            // If only the lane shows the status, the text alone does not tell whether the item was moved.
             let to = entry.change.to();
             let is_told =
                 |item: &Item<'_>| before != after || to.is_none_or(|to| item.status == to);
@@ -137,7 +137,8 @@ pub(super) fn redone(content: &str, entry: &Entry) -> Option<String> {
     Some(apply(content, &edits))
 }
 
-/// What was seen, with the events since: a program was killed in between, or somebody saved at the same moment.
+/// Returns the baseline with later events applied: a program was killed in between, or an editor saved at the same
+/// moment.
 pub(super) fn up_to_date(
     board: &Board,
     last: u64,
@@ -170,7 +171,7 @@ pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
     };
     match &entry.lease {
         Some(LeaseEntry::Put(lease)) => {
-            // It may have been renewed since.
+            // The lease may have been renewed since.
             let same = current
                 .as_ref()
                 .filter(|current| current.token == lease.token);
@@ -199,8 +200,7 @@ pub(super) fn set_lease(board: &Board, entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// Of several events of one item, where the queue shows the last one all others are shown: to make them again would only
-/// lead there by a detour.
+/// Drops events that need no replay: if the queue shows an item's last event, it shows the earlier ones too.
 pub(super) fn unshown(board: &Board, mut entries: Vec<Entry>) -> Vec<Entry> {
     let mut last: HashMap<(Option<String>, Option<TaskId>), (usize, usize)> = HashMap::new();
     for (at, entry) in entries
@@ -242,7 +242,7 @@ fn is_shown(board: &Board, entry: &Entry) -> bool {
     })
 }
 
-/// Lines that say something.
+/// Returns the lines that are not blank.
 pub(super) fn said(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .map(str::trim_end)
@@ -254,8 +254,7 @@ fn make_folder(board: &Board) -> Result<(), Error> {
     files::make_folder(&folder).map_err(Error::io("make the folder", &folder))
 }
 
-/// Makes archive and queue show that items of one queue were archived. Doing it again changes nothing; where a person has
-/// changed an item since, it stays.
+/// Replays the archiving of items of one queue. Idempotent; an item that a person changed since stays.
 pub(super) fn redo_archive(
     board: &Board,
     entries: &[Entry],
@@ -292,7 +291,7 @@ pub(super) fn redo_archive(
     if let Some(moved) = archive::together(&left, &archived, &gone) {
         (left, archived) = (moved.queue, moved.archive);
     } else {
-        // A person was at some of them.
+        // A person changed some of them.
         for gone in gone.chunks(1) {
             if let Some(moved) = archive::together(&left, &archived, gone) {
                 (left, archived) = (moved.queue, moved.archive);
@@ -324,7 +323,7 @@ pub(super) fn redo_archive(
                 )?;
             }
             Some(_) => Baseline::forget(board, &queue, text.stamp)?,
-            // Somebody saves at this very moment: what they have of it is taken out when that is taken over.
+            // Another process is saving at this moment; the archived items are removed when that save is merged.
             None => {}
         }
     }

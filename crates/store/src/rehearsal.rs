@@ -1,4 +1,4 @@
-//! What a dry run has decided, in memory: each of its steps finds what the steps before it would have changed.
+//! The decisions of a dry run, in memory: each step sees the changes of earlier steps.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::entry::Entry;
 
-/// Of a board of which nothing is written.
+/// The dry run of a board; nothing is written.
 #[derive(Debug, Default)]
 pub(super) struct Rehearsal(Mutex<Decided>);
 
@@ -17,27 +17,27 @@ struct Decided {
 }
 
 impl Rehearsal {
-    /// How many events were decided.
+    /// Returns the number of decided events.
     pub(super) fn events(&self) -> u64 {
         self.decided().entries.len() as u64
     }
 
-    /// What was decided, the oldest first.
+    /// Returns the decided events, oldest first.
     pub(super) fn entries(&self) -> Vec<Entry> {
         self.decided().entries.clone()
     }
 
-    /// The file's text, if that was changed.
+    /// Returns the file's text, if it was changed.
     pub(super) fn text(&self, file: &Path) -> Option<String> {
         self.decided().files.get(file).cloned()
     }
 
-    /// The files that were changed.
+    /// Returns the changed files.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         self.decided().files.keys().cloned().collect()
     }
 
-    /// Keeps a change: its events, and the new texts of files.
+    /// Adds a change: its events, and the new texts of files.
     pub(super) fn keep(&self, entries: Vec<Entry>, files: impl Iterator<Item = (PathBuf, String)>) {
         let mut decided = self.decided();
         decided.entries.extend(entries);

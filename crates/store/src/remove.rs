@@ -1,4 +1,4 @@
-//! A queue is removed: its file goes, of which nothing is left that counts.
+//! Removes a queue whose file has nothing left that counts.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs;
@@ -16,8 +16,8 @@ use tavern_sys::files;
 use tavern_sys::process::file_in_use::is_being_written;
 
 impl Board {
-    /// Removes the file of `queue`, which said `text` when it was looked at. False, and it stays, if it says something else by now, or
-    /// if somebody is writing it.
+    /// Removes the file of `queue`, whose text was `text` when checked. Returns false and keeps it if it has changed,
+    /// or is being written.
     pub fn remove_queue(&self, queue: &Queue, text: &str) -> Result<bool, Error> {
         self.transact(|view| {
             if view.read(queue)?.content != *text
@@ -40,7 +40,7 @@ impl Board {
         })
     }
 
-    /// Aside first: who has saved it in between, or has it open, gets it back.
+    /// Moves the file aside first: if it was saved in between, or is open, it is put back.
     fn take_away(&self, queue: &Queue, text: &str) -> Result<bool, Error> {
         let path = &queue.path;
         let temp = tempfile::Builder::new()
@@ -54,7 +54,7 @@ impl Board {
             && !is_being_written(&[&aside]);
         if !is_as_it_was {
             let back = rustix::fs::renameat_with(CWD, &*aside, CWD, path, RenameFlags::NOREPLACE);
-            // Where another stands there by now, both are kept.
+            // If another file is there by now, both are kept.
             drop(aside.keep());
             back.map_err(|error| Error::io("put back", path)(error.into()))?;
         }

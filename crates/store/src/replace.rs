@@ -1,6 +1,6 @@
 //! Durable replacement of a file: temp file in the same folder, fsync, rename, fsync of the folder.
 //!
-//! Killed anywhere, the file is the old one or the new one, never a part of either.
+//! After a crash at any point, the file is the old or the new one, never a part of either.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs::{self, File, Permissions};
@@ -19,26 +19,27 @@ use tavern_sys::failpoint;
 use tavern_sys::files;
 use tavern_sys::process::file_in_use::{is_being_written, is_open_here_alone};
 
-/// Prefix of temp files: what a crash leaves behind is known by it, and reaped.
+/// Prefix of temp files, by which the remains of a crash are found and removed.
 pub const TEMP_PREFIX: &str = ".tavern-";
 
-/// Replaces `path`, or what it leads to, and returns when both the bytes and the name are on disk.
+/// Replaces `path`, or its target, and returns when both the bytes and the name are on disk.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::durable(path, bytes)?.put()
 }
 
-/// The same for a file that Tavern alone writes: an agent's link in its place is replaced, and not followed.
+/// Like [`replace`], for a file that only Tavern writes: a link in its place is replaced, not followed.
 pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::synced(path, bytes, None)?.put()
 }
 
-/// Replaces `path`, a file that Tavern alone writes, atomically but without waiting for the disk: for what tells of a run, which a power cut ends.
+/// Replaces `path`, a file that only Tavern writes, atomically but without waiting for the disk: for files about a run,
+/// which a power cut ends anyway.
 pub fn replace_volatile(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::volatile(path, &[bytes], None)?.put()
 }
 
-/// Replaces `path` atomically, by `spare` with these parts written over it, and without waiting for the disk: a long text then
-/// needs no new room, and its old pages are not given back. What is replaced is the next spare. Only for who holds the lock.
+/// Replaces `path` atomically, without waiting for the disk, by writing `parts` over `spare`. A long text then needs no
+/// new space. The replaced file becomes the next spare. The caller holds the lock.
 pub(super) fn replace_by_spare(path: &Path, spare: &Path, parts: &[&[u8]]) -> Result<(), Error> {
     let write = || {
         let mut file = files::open_or_make(spare)?;
@@ -56,8 +57,8 @@ pub(super) fn replace_by_spare(path: &Path, spare: &Path, parts: &[&[u8]]) -> Re
     put().map_err(Error::io("rename to", path))
 }
 
-/// The new bytes of a file in a temp file beside it: all that can fail for lack of room or of leave has been done, and
-/// nothing can be seen yet. Dropped, it leaves nothing.
+/// The new content of a file, in a temp file beside it. All steps that can fail for lack of space or permission are
+/// done, and nothing is visible yet. Dropping it leaves nothing.
 #[derive(Debug)]
 pub(super) struct Staged {
     temp: NamedTempFile,
@@ -66,13 +67,13 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// On disk when it returns. A symlink is written through.
+    /// Stages `bytes`; they are on disk on return. A symlink is written through.
     pub(super) fn durable(path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
         Staged::synced(&target_of(path)?, bytes, None)
     }
 
-    /// As [`Staged::durable`], written over `spent`, a file of the past that nothing names but this path, if nobody has it open: a long text
-    /// then needs no new room, which takes longer than to write it.
+    /// Like [`Staged::durable`], but overwrites `spent`, an old file with only this name, if no process has it open. A
+    /// long text then needs no new space, which would take longer than writing it.
     pub(super) fn over(spent: &Path, path: &Path, bytes: &[u8]) -> Result<Staged, Error> {
         Staged::synced(&target_of(path)?, bytes, Some(spent))
     }
@@ -89,7 +90,7 @@ impl Staged {
         })
     }
 
-    /// Of these parts in a row, with `modified` as its modification time (else now), and written to disk when the system likes.
+    /// Stages the concatenated `parts`, with `modified` as the modification time (else now), without a sync.
     pub(super) fn volatile(
         path: &Path,
         parts: &[&[u8]],
@@ -108,7 +109,7 @@ impl Staged {
         })
     }
 
-    /// Takes the file's place.
+    /// Replaces the file.
     pub(super) fn put(self) -> Result<(), Error> {
         let Staged {
             temp,
@@ -116,7 +117,7 @@ impl Staged {
             is_durable,
         } = self;
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &path))?;
-        // Where nobody waits for the disk, names are exchanged: to rename over a file has some file systems write it.
+        // Without a sync, names are exchanged: some file systems flush a file that is renamed over another.
         let is_exchanged = !is_durable && exchange_names(temp.path(), &path).is_ok();
         if !is_exchanged {
             temp.persist(&path)
@@ -132,10 +133,10 @@ impl Staged {
 }
 
 impl Staged {
-    /// Takes the place of the queue's file with this stamp (`None`: there is none) in one step with keeping that in the place of
-    /// `old`: whoever had it open writes there. Returns the new file's stamp. `None`, and nothing has happened, if it is another by
-    /// now: what somebody has just saved stays where it is, so that whoever loads it next has it. Whoever calls syncs
-    /// `folder` some time later; any other is synced here.
+    /// Replaces the queue's file if it has this stamp (`None`: no file), and in the same step keeps the old file at
+    /// `old`, since an editor that has it open writes there. Returns the new file's stamp. Returns `None` without any
+    /// effect if the file has changed: a fresh save stays in place, so that the next editor loads it.
+    /// The caller syncs `folder` some time later; any other folder is synced here.
     pub(super) fn swap(
         self,
         expected: Option<Stamp>,
@@ -153,7 +154,7 @@ impl Staged {
         Ok(stamp)
     }
 
-    /// Takes the place of no file.
+    /// Creates the file; returns `None` if it exists already.
     fn put_new(self) -> Result<Option<Stamp>, Error> {
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &self.path))?;
         let stamp = self.stamp()?;
@@ -182,17 +183,17 @@ impl Staged {
         let exchange = || exchange_names(&temp, &self.path);
         match exchange() {
             Ok(()) if Stamp::at(&temp) == Some(expected) && old.keep(&temp, expected) => {}
-            // Somebody saved it between our look and now, or is about to.
+            // The file was saved between the check and now, or is about to be.
             Ok(()) => {
-                // And again between the two, or has put it aside: what is in our hands then is not ours to remove.
+                // The file changed again between the two exchanges; the one now at the temp path must not be removed.
                 if exchange().is_err() || Stamp::at(&temp) != Some(stamp) {
                     old.keep(&temp, stamp);
                 }
                 return Ok(None);
             }
-            // An editor, or git, is about to write it anew.
+            // An editor, or git, is about to write the file anew.
             Err(Errno::NOENT) => return Ok(None),
-            // A file system that can't do it.
+            // The file system does not support the exchange.
             Err(_) => fs::rename(&temp, &self.path).map_err(Error::io("rename to", &self.path))?,
         }
         failpoint::hit("replace.renamed").map_err(Error::io("sync the folder of", &self.path))?;
@@ -200,23 +201,24 @@ impl Staged {
     }
 }
 
-/// The file that the newest replaced.
+/// Where the replaced file is kept.
 pub(super) struct Replaced {
     pub path: PathBuf,
-    /// Where the one before it goes when this one takes its place.
+    /// Where the previously replaced file goes then.
     pub spent: PathBuf,
-    /// As it was when what stands there was taken over.
+    /// The stamp of the previously replaced file when it was merged.
     pub known: Option<Stamp>,
 }
 
 impl Replaced {
-    /// Keeps the file at `temp` in its place, unless somebody is at the one before it: who opened that long ago writes there. False
-    /// if somebody is at both: `temp` is where it was, and not as it was at `expected`, or is being written.
+    /// Keeps the file at `temp` as the replaced file, unless the previous one is in use: an editor that opened it long
+    /// ago still writes there. Returns false if both are in use; then `temp` stays, and differs from `expected` or is
+    /// being written.
     fn keep(&self, temp: &Path, expected: Stamp) -> bool {
-        // Who has written and left is seen by the stamp alone.
+        // A writer that has finished shows only in the stamp.
         let is_free = |stamp: Option<Stamp>| !is_being_written(&[temp]) && Stamp::at(temp) == stamp;
         if exchange_names(temp, &self.path).is_err() {
-            // Not kept where it is on another disk: then nobody can be asked to look there.
+            // On another disk the file can't be kept, so later writes to it are lost.
             drop(fs::rename(temp, &self.path).or_else(|_| fs::remove_file(temp)));
             return true;
         }
@@ -232,14 +234,14 @@ fn exchange_names(one: &Path, other: &Path) -> Result<(), Errno> {
     rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
 }
 
-/// A bare name is one in the working directory.
+/// Returns the parent folder; a bare name is in the working directory.
 fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-/// The names in the folder that `path` is in are on disk when it returns.
+/// Syncs the folder of `path`, so that its names are on disk.
 pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
     let folder = folder_of(path);
     File::open(folder)
@@ -247,7 +249,7 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), Error> {
         .map_err(Error::io("sync the folder", folder))
 }
 
-/// What a symlink leads to, else the path.
+/// Returns the target of a symlink, else the path.
 fn target_of(path: &Path) -> Result<PathBuf, Error> {
     match path.is_symlink().then(|| fs::canonicalize(path)) {
         Some(Ok(target)) => Ok(target),
@@ -258,11 +260,11 @@ fn target_of(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// The new bytes in a temp file beside the file that is to be replaced, with the mode and the owner of that; made of `spent`
-/// where that can be written over.
+/// Writes the new content to a temp file beside the file to replace, with its mode and owner, over `spent` where
+/// possible.
 fn stage(path: &Path, parts: &[&[u8]], spent: Option<&Path>) -> Result<NamedTempFile, Error> {
     let folder = folder_of(path);
-    // Somebody may have removed it with all that was in it.
+    // The folder may have been removed with its content.
     files::make_folder(folder).map_err(Error::io("write to", folder))?;
     let make = || {
         let mode = Permissions::from_mode(files::mode_in(folder, 0o644)?);
@@ -288,10 +290,10 @@ fn stage(path: &Path, parts: &[&[u8]], spent: Option<&Path>) -> Result<NamedTemp
     Ok(temp)
 }
 
-/// The file at `spent` in the place of `temp`, to be written over.
+/// Returns the file at `spent`, moved to the place of `temp`, to be overwritten.
 ///
 /// # Errors
-/// Somebody has it open, or it has another name, or is on another disk: then it is gone from there, or stays.
+/// The file is open, has another name, or is on another disk. It is then removed from `spent`, or stays there.
 fn reused(spent: &Path, temp: NamedTempFile) -> io::Result<NamedTempFile> {
     let place = temp.into_temp_path();
     fs::rename(spent, &place)?;

@@ -1,7 +1,8 @@
-//! What schedules queue, each time once: the log says up to when the times of each are settled, in the very event that adds the item.
+//! Queues the due items of schedules, each time once. The event that adds an item also logs up to when its schedule is
+//! settled.
 //!
-//! `schedules.json` beside the log holds what the log said up to an event, so that no look reads further back. It may lag behind, or be
-//! lost: the log then tells the rest.
+//! `schedules.json` beside the log caches the marks up to an event, so that older lines need not be read again. It may
+//! lag behind or be lost; the log has the rest.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -35,24 +36,25 @@ use tavern_sys::secrets::redact;
 /// In the private part of the board.
 const FILE: &str = "schedules.json";
 
-/// What the lines of the log have that say how far a schedule is; in texts it is escaped.
+/// Log lines with a schedule's mark contain this; within texts it is escaped.
 const MARK: &[u8] = b"\"schedule\":{";
 
-/// Lines of the log that are read again at each look, at most.
+/// The most log lines read again at each look.
 const MOST_AGAIN: usize = 512;
 
-/// Items that one change queues, at most, of so many schedules, at most: others wait for the lock meanwhile.
+/// The most items that one change queues, and the most schedules it handles: other processes wait for the lock
+/// meanwhile.
 const MOST_AT_ONCE: usize = 50;
 
-/// What the log says of the schedules.
+/// The marks of schedules, from the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleMarks {
-    /// The last event that was looked at.
+    /// The last event read.
     seq: u64,
     marks: BTreeMap<String, KnownMark>,
 }
 
-/// The last that the log says of a schedule.
+/// The last known mark of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnownMark {
     pub mark: ScheduleMark,
@@ -61,7 +63,7 @@ pub struct KnownMark {
     pub last: Option<(TaskId, Timestamp)>,
 }
 
-/// What came of a schedule in one look.
+/// The result for one schedule in one look.
 #[derive(Debug)]
 pub struct ScheduleOutcome {
     pub name: String,
@@ -73,16 +75,16 @@ pub struct ScheduleOutcome {
 pub enum ScheduleDeed {
     /// Its times count from this moment on.
     Begun(Timestamp),
-    /// It is gone, or paused: its times count no longer.
+    /// It was removed or paused, so its times no longer count.
     Ended,
     Queued {
         due: Timestamp,
         task: Box<Task>,
         queue: Queue,
     },
-    /// Nothing was queued for the times up to this one: why not.
+    /// Nothing was queued for the times up to this one, with the reason.
     Left { due: Timestamp, why: String },
-    /// It is due, and can't be queued.
+    /// It is due, but can't be queued.
     Failed(String),
 }
 
@@ -113,14 +115,14 @@ impl ScheduleMarks {
 }
 
 impl Board {
-    /// What the log says of the schedules.
+    /// Returns the marks of schedules, from the cache and the log.
     pub fn schedule_marks(&self) -> Result<ScheduleMarks, Error> {
         let text = files::read(self.private(FILE)).unwrap_or_default();
         let mut marks: ScheduleMarks = serde_json::from_slice(&text).unwrap_or_default();
         let (mut entries, mut last, mut lines) = (Vec::new(), None, 0_usize);
         walk_back(self, &mut |line| {
             let Some(seq) = seq_of(line) else { return true };
-            // Of a log that has begun anew all is news.
+            // In a log that was started anew, every line is news.
             let newest = *last.get_or_insert(seq);
             if newest >= marks.seq && seq <= marks.seq {
                 return false;
@@ -141,7 +143,7 @@ impl Board {
             .flat_map(|rehearsal| rehearsal.entries())
             .for_each(|entry| marks.take(entry));
         if lines > MOST_AGAIN && !self.is_dry() {
-            // Else it is read again next time.
+            // On failure the log is read again next time.
             drop(self.keep_marks(&marks));
         }
         Ok(marks)
@@ -152,9 +154,9 @@ impl Board {
         replace_volatile(&self.private(FILE), &text)
     }
 
-    /// Queues what is due of `schedules`, each time once, whoever else does so. Of those that are not among `names`, if these are
-    /// known, nothing is due any more. What can't be queued keeps no other from being queued. `is_trusted` is asked while nobody
-    /// else writes.
+    /// Queues the due items of `schedules`, each time once, even if other processes do the same. Marked schedules that
+    /// are not in `names`, if given, are ended. A schedule that fails does not block the others. `is_trusted` is called
+    /// under the lock.
     pub fn queue_due(
         &self,
         schedules: &[Schedule],
@@ -237,7 +239,7 @@ impl Board {
                     groups.extend(Some(due[done..].to_vec()).filter(|rest| !rest.is_empty()));
                 }
                 Err(Error::Busy(seconds)) => return Err(Error::Busy(seconds)),
-                // One of them may be all that is in the way.
+                // One of them may cause the failure, so each is tried by itself.
                 Err(_) if due.len() > 1 => {
                     groups.extend(due.into_iter().map(|schedule| vec![schedule]));
                 }
@@ -251,7 +253,7 @@ impl Board {
             }
         }
         if !outcomes.is_empty() && !self.is_dry() {
-            // It may well lag behind.
+            // The cache may lag behind.
             drop(self.keep_marks(&self.schedule_marks()?));
         }
         Ok(outcomes)
@@ -259,8 +261,9 @@ impl Board {
 }
 
 impl View<'_> {
-    /// What is due of `schedules`, which all queue into `queue`, by what is known now that nobody else writes; and how many of them
-    /// are done with. What one change has no room for is for the next ones, each of which says up to where it came.
+    /// Returns a change with the due items of `schedules`, which all go to `queue`, decided under the lock, and the
+    /// number of schedules handled. Items beyond the limit of one change are left to later ones; each mark records the
+    /// progress.
     fn queue_due(
         &self,
         queue: &Queue,
@@ -354,7 +357,7 @@ impl View<'_> {
         Ok((self.change(text, steps), (outcomes, schedules.len())))
     }
 
-    /// Looks on the whole board for items that say which schedule they are of; `text` is what stands in `queue`.
+    /// Finds items on the whole board that name their schedule; `text` is the content of `queue`.
     fn read_signed(
         &self,
         signed: &mut SignedItems<'_>,
@@ -368,7 +371,7 @@ impl View<'_> {
             .iter()
             .filter(|other| other.path != queue.path)
         {
-            // One that can't be read keeps nothing from being queued into another.
+            // An unreadable queue does not block queueing into others.
             if let Ok(text) = self.read(other) {
                 signed.take(&text.content);
             }
@@ -380,17 +383,18 @@ impl View<'_> {
     }
 }
 
-/// Items that say which time of which schedule they are for. Anybody can write that: it counts of what is trusted here or was queued
-/// here; and what reads word for word as the schedule's own is there already, whichever clone has queued it.
+/// Items that name the schedule and the time they are for. Anyone can write that key, so it counts only for items that
+/// are trusted or were queued here. An item that equals the schedule's own word for word counts as present, whichever
+/// clone queued it.
 struct SignedItems<'b> {
     board: &'b Board,
-    /// The schedules in question by name, each with its last time that is settled.
+    /// The schedules in question by name, each with its last settled time.
     schedules: HashMap<&'b str, (&'b Schedule, Timestamp)>,
     is_trusted: &'b dyn Fn(&Task) -> bool,
-    /// What the log says was queued here, once somebody asks.
+    /// The items that the log has as queued here, read on first use.
     own: OnceCell<HashSet<(TaskId, Timestamp)>>,
     times: HashSet<String>,
-    /// By schedule, those that are open.
+    /// The open items, by schedule.
     open: HashMap<String, Vec<(Timestamp, TaskId)>>,
 }
 
@@ -439,7 +443,7 @@ impl SignedItems<'_> {
     }
 }
 
-/// The items that the log says schedules have queued, and the time of each.
+/// Returns the items that schedules have queued according to the log, with their times.
 fn queued_here(board: &Board) -> Result<HashSet<(TaskId, Timestamp)>, Error> {
     let mut all = HashSet::new();
     walk_back(board, &mut |line| {
@@ -451,7 +455,7 @@ fn queued_here(board: &Board) -> Result<HashSet<(TaskId, Timestamp)>, Error> {
     Ok(all)
 }
 
-/// `task` of `document` says word for word what the schedule queues for that time.
+/// Returns true if `task` of `document` equals word for word the item that the schedule queues for that time.
 fn is_as_queued(
     schedule: &Schedule,
     time: Timestamp,
@@ -472,7 +476,7 @@ fn is_as_queued(
         .is_some_and(|item| alone.task_of(item).wording() == task.wording())
 }
 
-/// Why nothing is queued of what is due.
+/// Returns why nothing is queued of the due times.
 fn why_left(schedule: &Schedule, due: &DueTimes, signed: &SignedItems) -> Option<String> {
     if due.wanted.is_empty() {
         return Some("it was missed".to_owned());
@@ -486,7 +490,7 @@ fn why_left(schedule: &Schedule, due: &DueTimes, signed: &SignedItems) -> Option
     earlier.map(|(_, task)| format!("{task} of an earlier time is open"))
 }
 
-/// What the log says of an item that was queued.
+/// Returns the log's cause for a queued item.
 fn told_of(schedule: &Schedule, time: Timestamp, due: &DueTimes) -> String {
     let missed = match (due.missed, due.has_more) {
         (0, false) => String::new(),
@@ -518,7 +522,7 @@ fn ended(name: String) -> ScheduleMark {
     }
 }
 
-/// The number of a log line, without reading the rest of it: it stands first.
+/// Returns the number of a log line, which comes first, without parsing the rest.
 fn seq_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;

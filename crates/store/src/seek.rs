@@ -1,28 +1,28 @@
-//! Who looks for work, and where.
+//! A request for work.
 
 use super::named_item::NamedItem;
 use super::queue::Queue;
 use tavern_core::eligible::{Roles, Seeker};
 use tavern_core::lease::Holder;
 
-/// Who looks for work, and where.
+/// A request for work: the agent, and where it looks.
 #[derive(Clone, Debug)]
 pub struct Seek {
     pub agent: String,
     pub role: String,
     pub roles: Roles,
-    /// A person sits down with the agent on `item`, whatever its status is.
+    /// A person chats with the agent on `item`, whatever its status.
     pub is_chat: bool,
-    /// Looked at in this order; work in the first that has some is taken.
+    /// Searched in this order; the first queue with work is used.
     pub queues: Vec<Queue>,
-    /// Only this one, if it may be taken.
+    /// If set, only this item may be claimed.
     pub item: Option<NamedItem>,
     /// Length of the lease in seconds.
     pub seconds: u32,
     pub holder: Holder,
-    /// An agent program will work on it: items that it could do nothing with are passed over.
+    /// An agent program will do the work; items that it can't work on are skipped.
     pub is_for_program: bool,
-    /// The runner of all items, whatever they name.
+    /// The runner for all items, overriding theirs.
     pub runner: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the texts of queues are that Tavern has seen, and by what they are known.
+//! Paths and digests of the texts of queues that Tavern has seen.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::queue::Queue;
 /// In the private part.
 pub(super) const FOLDER: &str = "seen";
 
-/// Where its text is kept.
+/// Returns the path of the queue's stored text.
 pub(super) fn path(board: &Board, queue: &Queue) -> PathBuf {
     board.private(FOLDER).join(format!("{}.md", escaped(queue)))
 }
@@ -23,7 +23,7 @@ pub(super) fn unescaped(name: &str) -> String {
     name.replace("%2F", "/").replace("%25", "%")
 }
 
-/// Of a queue's text.
+/// Returns the digest of a queue's text.
 pub(super) fn digest(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }

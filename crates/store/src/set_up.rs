@@ -1,4 +1,4 @@
-//! The files of a new board, and those of an older version's.
+//! Creates the files of a new board, and migrates those of an older version.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs;
@@ -9,11 +9,11 @@ use super::error::Error;
 use super::find::Board;
 use tavern_sys::files;
 
-/// Whether the file of this name may be replaced, by what was found in it.
+/// Returns true if the file (name and current text) may be replaced.
 pub type MayReplace<'m> = dyn Fn(&str, &str) -> bool + 'm;
 
 impl Board {
-    /// Writes those of `files` (name and text) that are not there yet, or may be replaced; returns which were written.
+    /// Writes those of `files` (name and text) that are missing or may be replaced; returns which were written.
     pub fn set_up(
         &self,
         files: &[(&str, String)],
@@ -24,7 +24,7 @@ impl Board {
         }
         let is_missing = |(name, _): &(&str, String)| {
             let path = self.path(name);
-            // A link that leads nowhere is there, too: it is another's, and who needs the file says so.
+            // A dangling link exists too: it is a user's, and the code that needs the file reports it.
             let is_there = path.exists() || path.is_symlink() || self.rehearsed(&path).is_some();
             !is_there || files::read_text(&path).is_ok_and(|found| may_replace(name, &found))
         };
@@ -48,11 +48,11 @@ impl Board {
         })
     }
 
-    /// Moves the private part of an older version's board to where it is now. No program of that version may be running.
+    /// Moves the private part of an older version's board to its new place. No program of that version may be running.
     pub fn move_private(&self) -> Result<(), Error> {
         let private = self.private("");
         files::make_folder(&private).map_err(Error::io("make the folder", &private))?;
-        // The log comes last: with it the board is one of this version.
+        // The log comes last: it makes the board one of this version.
         for name in ["applied", "files", "leases", "seen", "slots", "events"] {
             let (old, new) = (self.path(name), self.private(name));
             match fs::rename(&old, &new) {

@@ -1,4 +1,4 @@
-//! Conflicts between a person who saved a queue and others, in words.
+//! Conflicts between external edits and other changes, in words.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::fmt;
 use tavern_core::merge::Conflict;
 use tavern_core::task::TaskId;
 
-/// A conflict between a person and others, and what became of it.
+/// A conflict and its resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
     pub conflict: Conflict,
     pub as_what: SettledAs,
 }
 
-/// What became of a conflict.
+/// The resolution of a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettledAs {
-    /// As its holder has it.
+    /// The holder's version is kept.
     Held,
-    /// The one that was changed, not the one that was removed.
+    /// The changed version is kept, not the removal.
     Changed,
-    /// Both versions stand in the text.
+    /// Both versions are kept in the text.
     Both,
 }
 

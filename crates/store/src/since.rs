@@ -1,4 +1,4 @@
-//! A queue's text with its newest events taken back. Knows nothing of when they happened.
+//! Undoes the newest events in a queue's text. Knows nothing of their times.
 //!
 //! Prose, front matter and the order of items stay as they are.
 
@@ -13,28 +13,28 @@ use tavern_core::rewrite::{apply_each, set_item};
 use tavern_core::state::State;
 use tavern_core::task::{Status, TaskId, Timestamp};
 
-/// What was done to a queue's items since some moment.
+/// The changes to a queue's items since some moment.
 #[derive(Default)]
 pub(super) struct Since {
     first: HashMap<TaskId, First>,
-    /// Changes of items without an ID; the newest first.
+    /// Changes of items without an ID, newest first.
     nameless: Vec<Entry>,
 }
 
-/// What the first event found.
+/// The item before its first event.
 #[derive(Default)]
 struct First {
     seq: u64,
-    /// What the last one left.
+    /// The text after its last event.
     left: Option<String>,
-    /// Nothing: the item was not there.
+    /// `None`: the item did not exist.
     text: Option<String>,
-    /// Nothing: no event tells, so it is what it is.
+    /// `None`: no event shows it, so the present status holds.
     status: Option<Status>,
 }
 
 impl Since {
-    /// Takes in the next older event of the queue.
+    /// Adds the next older event of the queue.
     pub(super) fn add(&mut self, entry: Entry) {
         match &entry.task {
             _ if !entry.change.is_of_item() => {}
@@ -53,7 +53,7 @@ impl Since {
                 .last_mut()
                 .map(|newer| (newer.seq == entry.seq, &mut newer.change))
             {
-                // It was typed in one lane and moved to another, and is not there without both.
+                // The item was typed in one lane and moved to another; undoing both removes it.
                 Some((true, change @ TextChange::Edited { .. })) => {
                     let (to, after) = (
                         change.to().unwrap_or(Status::Pending),
@@ -70,7 +70,7 @@ impl Since {
         }
     }
 
-    /// The item is to be so; `None`: not there.
+    /// Sets the item's text and status; `None` removes it.
     pub(super) fn set(&mut self, task: TaskId, item: Option<(String, Status)>) {
         let (text, status) = item.unzip();
         let seq = u64::MAX - self.first.len() as u64;
@@ -85,7 +85,7 @@ impl Since {
         );
     }
 
-    /// An item without an ID is not to be there.
+    /// Removes an item without an ID.
     pub(super) fn set_nameless(&mut self, block: &str, status: Status) {
         let change = TextChange::Added {
             from: None,
@@ -103,7 +103,7 @@ impl Since {
     }
 
     pub(super) fn taken_back(&self, text: &str) -> String {
-        // A part's own event is younger or older than one of the item that it is in: the newest are taken back first.
+        // Events of a part may be older or newer than those of its parent item; the newest are undone first.
         let named = self
             .first
             .iter()
@@ -124,7 +124,7 @@ impl Since {
                         ..
                     },
                 )) => {
-                    // Of two with the same ID it is the one that the log tells of, else one that Tavern has written to.
+                    // Of two items with the same ID, prefers the one in the log, then one that Tavern has written to.
                     let is_left = |item: &Item<'_>| {
                         left.as_deref().map(bare) == Some(bare(document.block(item)))
                     };
@@ -140,7 +140,7 @@ impl Since {
                 }
                 Err(entry) => {
                     let item = entry.change.after().map(|after| reading(document, after));
-                    // It has got an ID since, and was taken back with that.
+                    // The item got an ID since, and was undone with that.
                     if item == Some(None) {
                         return Vec::new();
                     }

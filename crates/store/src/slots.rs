@@ -1,5 +1,5 @@
-//! Slots: `flock`ed files that count what runs at once over all processes of a board. The kernel frees the slot of a
-//! process that dies; the files are never unlinked. None is called `.lock`, which people remove from git directories.
+//! Slots: `flock`ed files that limit concurrency over all processes of a board. The kernel frees the slot of a process
+//! that dies; the files are never unlinked. None is called `.lock`, which people remove from git directories.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,16 +15,16 @@ use tavern_core::task::Timestamp;
 use tavern_sys::files;
 use tavern_sys::interrupt::Interrupt;
 
-/// How long a transition waits for the commits of others.
+/// How long a transition waits for other processes' commits.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(30);
 
 const UPKEEP: &str = "upkeep";
 
-/// A slot in this process's hands until dropped.
+/// A slot held by this process until dropped.
 #[derive(Debug)]
 pub struct Slot {
     name: String,
-    /// None in a dry run.
+    /// `None` in a dry run.
     _file: Option<File>,
 }
 
@@ -35,7 +35,7 @@ impl Slot {
 }
 
 impl Board {
-    /// One of `limit` run slots, or `None` while all are taken.
+    /// Takes one of `limit` run slots; `None` if all are taken.
     pub fn run_slot(&self, limit: u32) -> Result<Option<Slot>, Error> {
         for number in 0..limit {
             if let Some(slot) = self.try_slot(&format!("run-{number}"))? {
@@ -45,13 +45,13 @@ impl Board {
         Ok(None)
     }
 
-    /// The name `name`, so that no second agent goes by it.
+    /// Takes the slot of agent `name`, so that no second agent has that name.
     pub fn agent_slot(&self, name: &str) -> Result<Option<Slot>, Error> {
         self.try_slot(&format!("agent-{name}"))
     }
 
-    /// Waits for the one slot of integration; `None` if `interrupt` is raised before it is free. Verifying a merge may
-    /// take long.
+    /// Waits for the single slot of integration; `None` if `interrupt` is raised first. Verifying a merge may take
+    /// long.
     pub fn merge_slot(&self, interrupt: &Interrupt) -> Result<Option<Slot>, Error> {
         if let Some(slot) = self.try_merge_slot()? {
             return Ok(Some(slot));
@@ -63,7 +63,7 @@ impl Board {
         });
         let board = self.clone();
         self.apart(move || {
-            // When nobody listens any more the slot is given back here.
+            // If the receiver is gone, the slot is released here.
             drop(tell.send(Some(board.wait_slot("merge"))));
         })?;
         match told.recv() {
@@ -72,7 +72,7 @@ impl Board {
         }
     }
 
-    /// Waits for the one slot of committing queues, but not for ever: somebody's git may take too long.
+    /// Waits for the single slot of committing queues, with a timeout: another process's git may take too long.
     pub fn commit_slot(&self) -> Result<Slot, Error> {
         if let Some(slot) = self.try_slot("commit")? {
             return Ok(slot);
@@ -96,22 +96,22 @@ impl Board {
         self.try_slot("merge")
     }
 
-    /// Waits for the one slot of a task's clean-up.
+    /// Waits for the single slot of a task's clean-up.
     pub fn reap_slot(&self) -> Result<Slot, Error> {
         self.wait_slot("reap")
     }
 
-    /// Waits for the one slot of taking a cell over.
+    /// Waits for the single slot of taking over a cell.
     pub fn cell_slot(&self) -> Result<Slot, Error> {
         self.wait_slot("cell")
     }
 
-    /// The one slot of watching the runs, or `None` while somebody else has it.
+    /// Takes the single slot of watching runs; `None` if another process has it.
     pub fn try_watch_slot(&self) -> Result<Option<Slot>, Error> {
         self.try_slot("watch")
     }
 
-    /// The one slot of telling people, or `None` while somebody else has it.
+    /// Takes the single slot of notifying people; `None` if another process has it.
     pub fn try_notice_slot(&self) -> Result<Option<Slot>, Error> {
         self.try_slot("notices")
     }
@@ -120,7 +120,7 @@ impl Board {
         self.try_slot("reap")
     }
 
-    /// The slot of what is done once in a while, or `None` if somebody has had it for less than `every`.
+    /// Takes the slot of periodic upkeep; `None` if another process has it, or took it less than `every` ago.
     pub fn try_upkeep_slot(&self, every: Duration, now: Timestamp) -> Result<Option<Slot>, Error> {
         let taken = fs::metadata(self.slot_path(UPKEEP)).and_then(|file| file.modified());
         let age = taken
@@ -133,7 +133,7 @@ impl Board {
         }
     }
 
-    /// The lock file that serialises `git worktree add` and `remove`.
+    /// Returns the path of the lock file that serialises `git worktree add` and `remove`.
     pub fn worktree_lock(&self) -> PathBuf {
         self.private("slots/worktrees")
     }
@@ -187,7 +187,7 @@ impl Board {
 }
 
 impl Slot {
-    /// Writes who has it, for people who look with `cat`; the lock itself is the kernel's.
+    /// Writes the process ID of the holder, for people who look with `cat`; the lock itself is the kernel's.
     fn taken(name: &str, mut file: File) -> Slot {
         drop(
             file.set_len(0)

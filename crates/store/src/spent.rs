@@ -1,4 +1,4 @@
-//! `spent.jsonl` beside the log: what each run that has ended has used, so that caps hold when runs are removed.
+//! `spent.jsonl` beside the log: the usage of each ended run, so that caps hold after runs are removed.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -11,10 +11,10 @@ use tavern_sys::files;
 const FILE: &str = "spent.jsonl";
 
 impl Board {
-    /// Writes down what runs have used, on disk when it returns. Of several lines of a run the last counts.
+    /// Appends the usage of runs; it is on disk on return. Of several lines of a run, the last counts.
     pub fn write_spent(&self, spent: &[Spent]) -> Result<(), Error> {
         let path = self.private(FILE);
-        // What a full disk has torn before ends with it.
+        // The leading newline ends a line torn by a full disk.
         let line = |spent| {
             format!(
                 "\n{}\n",
@@ -30,13 +30,12 @@ impl Board {
         write().map_err(Error::io("write", &path))
     }
 
-    /// Something was written down.
+    /// Returns true if any usage was recorded.
     pub fn has_spent(&self) -> bool {
         self.private(FILE).exists()
     }
 
-    /// What the runs that have ended have used, each once; `None` where nothing was ever written down. A line that can't
-    /// be read tells nothing.
+    /// Returns the usage of ended runs, each once; `None` if nothing was ever recorded. Unreadable lines are skipped.
     pub fn spent(&self) -> Option<Vec<Spent>> {
         let text = files::read(self.private(FILE)).ok()?;
         let lines = text

@@ -1,4 +1,4 @@
-//! What differs between a file and the file after somebody has saved it.
+//! A fingerprint of a file that changes with each save.
 
 use std::fmt;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// What differs between a file and the file after somebody has saved it.
+/// A fingerprint of a file that changes with each save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: (u64, u64),
@@ -15,14 +15,14 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Of no file.
+    /// The stamp of no file.
     pub(super) const NONE: Stamp = Stamp {
         inode: (0, 0),
         length: 0,
         modified: (0, 0),
     };
 
-    /// Of what was written while it was read: no file has it, and no baseline.
+    /// The stamp of a text that was written while it was read; no file or baseline has it.
     pub(super) const TORN: Stamp = Stamp {
         modified: (i64::MIN, 0),
         ..Stamp::NONE
@@ -36,12 +36,12 @@ impl Stamp {
         }
     }
 
-    /// Of the file at `path`, if there is one.
+    /// Returns the stamp of the file at `path`, if there is one.
     pub(super) fn at(path: &Path) -> Option<Stamp> {
         fs::metadata(path).ok().map(|file| Stamp::of(&file))
     }
 
-    /// Whoever has the one open writes to the other.
+    /// Returns true if both are the same inode: a process that has one open writes to the other.
     pub(super) fn is_same_file(&self, other: &Stamp) -> bool {
         self.inode == other.inode
     }
@@ -54,7 +54,7 @@ impl Stamp {
         self.modified == other.modified
     }
 
-    /// In seconds and nanoseconds.
+    /// Returns the modification time in seconds and nanoseconds.
     pub(super) fn modified(&self) -> (i64, i64) {
         self.modified
     }
@@ -64,7 +64,7 @@ impl Stamp {
     }
 }
 
-/// As one word.
+/// Prints as one word.
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stamp {

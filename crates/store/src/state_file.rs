@@ -1,5 +1,5 @@
-//! The file beside a queue that shows the states of its items, for people, `grep` and `git diff`. It is written from what is
-//! remembered, and read only where the log is lost.
+//! The state file beside a queue shows the states of its items, for people, `grep` and `git diff`. It is generated, and
+//! read only if the log is lost.
 
 #![expect(
     clippy::disallowed_methods,
@@ -29,14 +29,14 @@ use tavern_core::yaml;
 use tavern_sys::clock;
 use tavern_sys::files;
 
-/// A long one is written again after this time at the soonest, but for an item that has ended.
+/// The least time between two writes of a long file, unless an item has ended.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A file of so many bytes is written with each event.
+/// A file of at most this many bytes is written with each event.
 const SHORT: u64 = 32 << 10;
 
 impl Board {
-    /// Where the states of the queue's items are shown: beside it, or for a task file in the private part.
+    /// Returns the path of the queue's state file: beside it, or for an outside task file in the private part.
     pub fn state_file(&self, queue: &Queue) -> PathBuf {
         let is_own = self.path("queues").join(format!("{}.md", queue.id)) == queue.path;
         let beside = if is_own {
@@ -47,15 +47,15 @@ impl Board {
         beside.with_extension("state.yaml")
     }
 
-    /// Writes anew what shows the states of the queue's items, if it is another.
+    /// Updates the queue's state file, if it has changed.
     pub fn show_states(&self, queue: &Queue) -> Result<(), Error> {
         self.show_states_of(&self.read(queue)?)
     }
 
-    /// The same of its text.
+    /// Like [`Board::show_states`], given the queue's text.
     pub(super) fn show_states_of(&self, text: &Text) -> Result<(), Error> {
         let path = self.state_file(&text.queue);
-        // What is no file is somebody's own.
+        // A link or folder in its place is a user's own.
         if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl Board {
         replace_volatile(&path, shown.as_bytes())
     }
 
-    /// Removes what shows the states of queues that are there no more.
+    /// Removes the state files of queues that no longer exist.
     pub(super) fn remove_stale_states(&self, queues: &[Queue]) {
         let own: Vec<PathBuf> = queues.iter().map(|queue| self.state_file(queue)).collect();
         let all = fs::read_dir(self.path("queues"))
@@ -81,7 +81,7 @@ impl Board {
         stale.for_each(|path| drop(fs::remove_file(path)));
     }
 
-    /// What shows the states of the queue's items is short, or was not written a moment ago.
+    /// Returns true if the state file is short, or was not written a moment ago.
     pub(super) fn may_show_states(&self, queue: &Queue) -> bool {
         let Ok(file) = fs::metadata(self.state_file(queue)) else {
             return true;
@@ -90,13 +90,13 @@ impl Board {
         file.len() <= SHORT || age().is_none_or(|age| age >= INTERVAL)
     }
 
-    /// Somebody has edited what shows the states, which changes nothing.
+    /// Returns true if the state file was edited, which has no effect.
     pub fn is_state_file_edited(&self, queue: &Queue) -> bool {
         let text = files::read_text(self.state_file(queue)).unwrap_or_default();
         !text.is_empty() && !is_own(&text)
     }
 
-    /// Where the log is lost: what the files show, as events.
+    /// Returns the states in the state files as events, for a lost log.
     pub(super) fn shown_states(&self, now: Timestamp) -> Result<Vec<Entry>, Error> {
         let mut all: BTreeMap<TaskId, (String, StateKeys)> = BTreeMap::new();
         for queue in self.queues()? {
@@ -106,14 +106,14 @@ impl Board {
             let queue_text = self.read_file(&queue).map(|text| text.content);
             let queue_text = queue_text.unwrap_or_default();
             let document = open(&queue_text);
-            // A tick is newer than what was shown.
+            // A tick is newer than the state file.
             let is_ticked = |id: &TaskId| {
                 let item = document.find(id);
                 item.is_some_and(|item| document.text_status(item).is_ended())
             };
             for (id, keys) in text.lines().filter_map(read_line) {
                 let has_ended = keys.status().is_some_and(Status::is_ended);
-                // Of a copy and its item that one counts that has ended.
+                // Of a copy and its original, the one that has ended counts.
                 if has_ended || !is_ticked(&id) && !all.contains_key(&id) {
                     all.insert(id, (queue.id.clone(), keys));
                 }
@@ -137,7 +137,7 @@ fn read_line(line: &str) -> Option<(TaskId, StateKeys)> {
     Some((id.parse().ok()?, yaml::read(keys).ok()?))
 }
 
-/// A line for each item that has a state, sorted by ID.
+/// Returns a line for each item that has a state, sorted by ID.
 fn shown(document: &Document<'_>, queue: &str) -> String {
     let states = document.states();
     let mut lines: Vec<String> = document
@@ -145,13 +145,13 @@ fn shown(document: &Document<'_>, queue: &str) -> String {
         .into_iter()
         .filter_map(|(at, id)| {
             let (keys, status) = (states.get(&id)?, document.status_at(at));
-            // A copy of an item that has ended.
+            // A copy of an ended item is left out.
             if keys.status().is_some_and(Status::is_ended) && !status.is_ended() {
                 return None;
             }
             let title = one_line(document.title(document.item(at)));
             let line = format!("{id}: {} # {title}\n", keys.shown(status));
-            // These are no characters of YAML.
+            // YAML does not allow these characters.
             Some(line.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
         })
         .collect();
@@ -166,13 +166,13 @@ fn shown(document: &Document<'_>, queue: &str) -> String {
     )
 }
 
-/// The text is as it was written.
+/// Returns true if the text is unchanged since it was written.
 fn is_own(text: &str) -> bool {
     let (head, lines) = text.split_once('\n').unwrap_or_default();
     head.ends_with(&mark(lines))
 }
 
-/// Shows whether the lines are as they were written.
+/// Returns a checksum of the lines.
 fn mark(lines: &str) -> String {
     format!("({:016x})", xxh3_64(lines.as_bytes()))
 }

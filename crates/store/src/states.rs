@@ -1,5 +1,5 @@
-//! The states of items as the log tells them: the newest line that says one counts. A snapshot of them, which may be thrown away,
-//! saves reading the log from its beginning.
+//! The states of items according to the log: the newest line with a state counts. A disposable snapshot saves reading
+//! the log from its beginning.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use tavern_core::states::{StateKeys, States};
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::files;
 
-/// The snapshot, in the private part: a line that says up to which event, a line for each item, and a last line.
+/// The snapshot, in the private part: a line with its last event, a line for each item, and a last line.
 const SNAPSHOT: &str = "states";
 
-/// The last line of a snapshot that is whole.
+/// The last line of a complete snapshot.
 const END: &str = "end";
 
-/// The snapshot is written again after so many events.
+/// The snapshot is rewritten after this many events.
 const MOST_LATER: u64 = 64;
 
-/// Of a line of the log, what it says of an item's state.
+/// The parts of a log line about an item's state.
 #[derive(Deserialize)]
 struct StateLine {
     seq: u64,
@@ -36,13 +36,13 @@ struct StateLine {
 }
 
 impl Board {
-    /// The states of all items, as of the last event.
+    /// Returns the states of all items, as of the last event.
     pub fn states(&self) -> Result<Arc<States>, Error> {
         let rehearsed = self.rehearsal.as_ref().map_or(0, |dry| dry.events());
         self.states_at(self.last_seq()? + rehearsed)
     }
 
-    /// The states as of event `last`, which must be the newest.
+    /// Returns the states as of event `last`, which must be the newest.
     pub(super) fn states_at(&self, last: u64) -> Result<Arc<States>, Error> {
         let known = self.last_states.get();
         if known.seq == Some(last) {
@@ -57,7 +57,7 @@ impl Board {
             true
         })?;
         if last == 0 {
-            // A new clone, or the log is lost.
+            // A new clone, or a lost log.
             let shown = self.shown_states(Timestamp::default())?;
             shown.iter().for_each(|entry| set(&mut states, entry));
         }
@@ -73,7 +73,7 @@ impl Board {
         Ok(known.states)
     }
 
-    /// The states as they were at the end of the second `at`.
+    /// Returns the states as they were at the end of the second `at`.
     pub(super) fn states_then(&self, at: Timestamp) -> Result<Arc<States>, Error> {
         let (mut states, mut is_set) = (States::default(), HashSet::new());
         walk_states(self, 0, &mut |line| {
@@ -85,7 +85,7 @@ impl Board {
         Ok(Arc::new(states))
     }
 
-    /// The state of `task` before event `seq`.
+    /// Returns the state of `task` before event `seq`.
     pub(super) fn state_before(&self, task: &TaskId, seq: u64) -> Result<StateKeys, Error> {
         let mut state = None;
         walk_states(self, 0, &mut |line| {
@@ -97,10 +97,10 @@ impl Board {
         Ok(state.unwrap_or_default())
     }
 
-    /// Adds events that were just logged, whose states are now the newest, and writes the snapshot where it is old.
+    /// Adds the states of newly logged events, and rewrites the snapshot if it is old.
     ///
     /// # Errors
-    /// The snapshot can't be written. The states are known all the same.
+    /// The snapshot can't be written. The states are cached anyway.
     pub(super) fn add_states(&self, entries: &[Entry]) -> Result<(), Error> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
@@ -125,7 +125,7 @@ impl Board {
         written
     }
 
-    /// The snapshot, with the last event in it. `None` where there is none that is whole.
+    /// Reads the snapshot and its last event; `None` if there is no complete one.
     fn read_snapshot(&self) -> Option<(u64, States)> {
         let text = files::read_text(self.private(SNAPSHOT)).ok()?;
         let (seq, states) = text.strip_suffix(END)?.split_once('\n')?;
@@ -144,7 +144,7 @@ fn set(states: &mut States, entry: &Entry) {
     }
 }
 
-/// Calls `look` with the lines of the log after event `since` that say a state, newest first, until it says no.
+/// Calls `look` with the log lines after event `since` that have a state, newest first, until it returns false.
 fn walk_states(
     board: &Board,
     since: u64,
@@ -162,7 +162,7 @@ fn walk_states(
     })
 }
 
-/// The number of a log line, without reading the rest of it.
+/// Returns the number of a log line without parsing the rest.
 fn seq_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;

@@ -1,5 +1,6 @@
-//! What the newest save of a queue lacks, and stays: somebody saved an older text, or took out what they had not seen.
-//! Found by the note that is written when such a save is taken over. Knows nothing of how a save is judged.
+//! Items missing from a queue's newest save that stay anyway: the save was of an older text, or removed items its
+//! author had not seen.
+//! Found by the note logged when such a save is merged. Knows nothing of how a save is judged.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,25 +9,25 @@ use super::error::Error;
 use super::find::Board;
 use super::log::search_log;
 
-/// So the note of it begins.
+/// The beginning of that note.
 const STAYS: &str = "an older text was saved, and what it lacks stays: ";
 
-/// So many of the newest events are looked at.
+/// How many of the newest events are searched.
 const MOST: usize = 1000;
 
-/// The cause of the note that these items stay: the IDs, and the titles of those that have none.
+/// Returns the cause of the note that these items stay: IDs, and titles of items without one.
 pub(super) fn cause(items: &[String]) -> String {
     format!("{STAYS}{}", items.join(", "))
 }
 
-/// The items that stay by this note.
+/// Returns the items that stay according to this note.
 pub(super) fn of(entry: &Entry) -> Option<&str> {
     entry.cause.as_deref()?.strip_prefix(STAYS)
 }
 
 impl Board {
-    /// What the newest save of a queue lacks, and is still to be done there: IDs and titles, by the queue's ID. Empty after the
-    /// next save by hand.
+    /// Returns the open items that the newest save of each queue lacks: IDs and titles, by the queue's ID. The next
+    /// external edit clears them.
     pub fn stays(&self) -> Result<BTreeMap<String, Vec<String>>, Error> {
         let (mut newest, mut stays) = (HashMap::new(), BTreeMap::new());
         let mut look = |entry: Entry| {

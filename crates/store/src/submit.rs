@@ -1,4 +1,4 @@
-//! What an event makes of an item, and new items.
+//! Applies events to items, and adds new items.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ use tavern_core::task::{Consent, Status, Task, TaskId, Timestamp};
 use tavern_core::text::apply;
 use tavern_sys::secrets::redact;
 
-/// An item as it stands.
+/// An item's current state.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub queue: Queue,
@@ -44,13 +44,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// As a person may type it: `QUEUE:LINE`.
+    /// Returns its position as a person may type it: `QUEUE:LINE`.
     pub fn place(&self) -> String {
         format!("{}:{}", self.queue.id, self.line)
     }
 }
 
-/// A change that was made.
+/// A completed change.
 #[derive(Clone, Debug)]
 pub struct Done {
     pub entry: Entry,
@@ -59,7 +59,7 @@ pub struct Done {
     pub lease: Option<Lease>,
 }
 
-/// What goes into the log line beside the event.
+/// Further content of the log line, besides the event.
 #[derive(Clone, Debug, Default)]
 pub struct Note {
     pub agent: Option<String>,
@@ -67,7 +67,7 @@ pub struct Note {
 }
 
 impl Found {
-    /// `item` of `document`, that of `text`.
+    /// Returns `item` of `document`, which is that of `text`.
     pub(super) fn of(
         text: &Text,
         document: &Document<'_>,
@@ -87,14 +87,14 @@ impl Found {
 }
 
 impl Board {
-    /// Applies `event` to `task`, wherever it is.
+    /// Applies `event` to `task`, in whichever queue it is.
     pub fn submit(&self, task: &TaskId, event: &Event, note: &Note) -> Result<Done, Error> {
-        // What is said with it stands in the queue, which is committed.
+        // The event's words go to the queue, which is committed, so secrets are redacted.
         let event = event.clone().with_words(|text| redact(text).into_owned());
         self.transact(|view| view.submit(task, &event, note))
     }
 
-    /// An item and all that is known of it, wherever it is: in a queue, else in an archive.
+    /// Returns an item and all that is known of it, from a queue, else from an archive.
     pub fn task(&self, id: &TaskId) -> Result<Found, Error> {
         let lease = match self.lease(id) {
             Err(Error::Damaged { .. }) => None,
@@ -107,8 +107,7 @@ impl Board {
             with_item(board, id, text_of, found).map(|(_, found)| found)
         };
         let mut live = look(&|queue| self.read(queue), self);
-        // Somebody saved an older text, and what it lacks is put back as soon as the save is taken over; or they are about to
-        // write the file anew.
+        // A save of an older text may lack the item until it is merged, or an editor is about to write the file anew.
         if live.is_err() && lease.is_some() {
             let last = self.last_seq()?;
             live = look(&|queue| self.read_settled(queue, last), self);
@@ -127,7 +126,7 @@ impl Board {
         Ok(found)
     }
 
-    /// Puts a new item into `queue`, by the given ID or a fresh one.
+    /// Adds a new item to `queue`, with the given ID or a fresh one.
     pub fn add(
         &self,
         queue: &Queue,
@@ -138,7 +137,7 @@ impl Board {
         self.transact(|view| view.add(queue, new, &|_, _| Patch::default(), status, note))
     }
 
-    /// What `event` makes of an item; nothing is written.
+    /// Decides how `event` changes an item; nothing is written.
     #[expect(
         clippy::too_many_arguments,
         reason = "an item in its document, and what happens to it"
@@ -179,7 +178,7 @@ impl Board {
             .clone()
             .or_else(|| work.map(|work| work.run.clone()));
         entry.cause = match event {
-            // A person typed it into the queue.
+            // A person typed the words of a chat into the queue, so they are not logged as its cause.
             Event::Claim(claim) if claim.purpose == Purpose::Chat => None,
             Event::Claim(_) if task.question().is_some() => task.answered(),
             Event::Claim(claim) if claim.purpose == Purpose::Work && task.state.is_parked() => {
@@ -259,7 +258,7 @@ impl Board {
         ))
     }
 
-    /// Writes a line to the log that changes no item.
+    /// Logs an entry that changes no item.
     pub fn note(&self, entry: Entry) -> Result<(), Error> {
         self.transact(|view| {
             Ok((
@@ -272,7 +271,7 @@ impl Board {
         })
     }
 
-    /// The same, unless it `is_known`, which is asked while nobody else writes.
+    /// Like [`Board::note`], unless it `is_known`, which is checked under the lock.
     pub fn note_unless(&self, entry: Entry, is_known: impl FnOnce() -> bool) -> Result<(), Error> {
         self.transact(|view| {
             let news = if is_known() {
@@ -287,8 +286,8 @@ impl Board {
         })
     }
 
-    /// Removes a lease whose item nobody holds any more (a person ticked or deleted it by hand); without a token one that can't be
-    /// read.
+    /// Removes the lease of an item that is no longer held (a person ticked or deleted it); without a token, one that
+    /// can't be read.
     pub fn drop_stray_lease(&self, task: &TaskId, token: Option<Token>) -> Result<bool, Error> {
         self.transact(|view| {
             let read = |queue: &Queue| view.read(queue);
@@ -318,7 +317,7 @@ impl Board {
     }
 }
 
-/// Where the item stood when it was last pending, as the log tells it.
+/// Returns the item's position when it was last pending, from the log.
 fn left_pending(board: &Board, id: &TaskId) -> Result<Option<Stood>, Error> {
     let mut stood = None;
     walk_log(board, Some(id), &mut |entry| {
@@ -346,7 +345,7 @@ impl View<'_> {
             Err(Error::NoTask(_)) => {
                 return self.bring_back(task, event, note).map_err(|error| {
                     match (error, event.token()) {
-                        // It went by another ID in another clone, where it was taken first.
+                        // Another clone claimed the item first, under another ID.
                         (Error::NoTask(task), Some(given)) => {
                             Refusal::NoLease { task, given }.into()
                         }
@@ -372,7 +371,7 @@ impl View<'_> {
         ))
     }
 
-    /// As [`Board::add`]; `more` are keys that the item has besides, told from how it reads alone and the queue's front.
+    /// Like [`Board::add`]; `more` returns further keys, given the item by itself and the queue's front matter.
     pub(super) fn add(
         &self,
         queue: &Queue,
@@ -395,7 +394,7 @@ impl View<'_> {
         Ok((self.change(text, vec![step]), done))
     }
 
-    /// The event that puts `new` into `document`, that of `queue` as it stands by then.
+    /// Returns the step that adds `new` to `document`, the current text of `queue`.
     #[expect(
         clippy::too_many_arguments,
         reason = "an item, where it goes, and what is known there"
@@ -419,7 +418,7 @@ impl View<'_> {
         let id = match new.id.clone() {
             Some(id) if is_taken(&id) => return Err(Error::Taken(id)),
             Some(id) => id,
-            // By that of one that was taken out somebody may still have that in a buffer.
+            // An editor may still show a removed item under a logged ID.
             None => mint(&mut |id| is_taken(id) || index.is_logged(id)),
         };
         let new = new.with_words(|text| redact(text).into_owned());
@@ -488,8 +487,8 @@ impl View<'_> {
     }
 }
 
-/// Calls `then` with `task` where it stands, and returns that text too: the lease says in which queue, else all are searched.
-/// Of several the one is meant that is the item, and no copy of it.
+/// Calls `then` with `task`'s item, and returns its text too. The lease names the queue, else all are searched. Copies
+/// in other queues are ignored.
 pub(super) fn with_item<R>(
     board: &Board,
     task: &TaskId,
@@ -517,13 +516,13 @@ pub(super) fn with_item<R>(
         let home = homes(board, BTreeMap::from([(task.clone(), places)]))?.remove(task);
         texts.retain(|text| home.as_ref().is_none_or(|home| *home == text.queue.id));
     }
-    // It may be in the one that can't be read.
+    // The item may be in the unreadable queue.
     let none = || unreadable.unwrap_or_else(|| Error::NoTask(task.clone()));
     let Some(text) = texts.first() else {
         return Err(none());
     };
     let document = text.content.open();
-    // Of an item that was pasted twice the one counts that somebody holds.
+    // Of an item that was pasted twice, the held one counts.
     let named = document.named(task);
     let item = named
         .iter()

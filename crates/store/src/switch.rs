@@ -1,23 +1,23 @@
-//! `PAUSE` and `STOP`: a file that is there pauses, or stops, every loop of the board.
+//! The files `PAUSE` and `STOP` pause or stop every loop of the board.
 
 use std::fs;
 
 use super::find::Board;
 use tavern_sys::files;
 
-/// What the two files say.
+/// The state of the two files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Switch {
     On,
-    /// Nothing new starts; what runs goes on. With the file's text as the reason.
+    /// Nothing new starts, while running agents continue. With the file's text as the reason.
     Paused(String),
-    /// Everything ends politely and its work is kept.
+    /// Everything ends gracefully, and work is kept.
     Stopped(String),
 }
 
 impl Board {
     pub fn switch(&self) -> Switch {
-        // Whatever it is, and whether it can be read or not.
+        // Any kind of file counts, even an unreadable one.
         let is_there = |name: &str| fs::symlink_metadata(self.path(name)).is_ok();
         let reason = |name: &str| {
             files::read_text(self.path(name))

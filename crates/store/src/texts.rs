@@ -1,5 +1,4 @@
-//! The texts that have stood in a queue's file, Tavern's own and those that other hands saved: each as what is another in it than in
-//! one shortly before.
+//! Earlier texts of a queue's file, both Tavern's and external saves, each stored as a difference from a recent one.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
@@ -20,33 +19,33 @@ use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::clock;
 use tavern_sys::files;
 
-/// So many of Tavern's own texts are kept at least, and so many saves.
+/// At least this many of Tavern's texts are kept, and this many saves.
 const MOST: usize = 200;
 
-/// A save is kept so long, however many texts have come since, as far as there is room.
+/// Saves are kept this long while there is space, however many texts follow.
 const PINNED: TimeDelta = TimeDelta::days(30);
 
-/// A text is told from one of so many before it.
+/// A text is stored relative to one of this many before it.
 const NEAR: usize = 4;
 
-/// The file is written anew when it has so many bytes, and as many more as the texts have.
+/// The file is compacted beyond this many bytes, plus a multiple of the text's length.
 const LONGEST: u64 = 1 << 20;
 
-/// A save by other hands, as it was looked at.
+/// The facts about an external save when it was merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SaveMark {
-    /// The digest of the text that it was first merged with as its base.
+    /// The digest of its first merge base.
     pub base: u64,
-    /// Who seems to have made it.
+    /// The apparent writer.
     pub writer: Writer,
-    /// The first event by which it was taken over: without that it never was.
+    /// The first event of its merge; if that is not logged, the merge never happened.
     pub event: u64,
 }
 
-/// What shows of who saves a file.
+/// The traces of a program that saves a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Writer {
-    /// The file was written over, and not replaced.
+    /// The file was overwritten rather than replaced.
     pub in_place: bool,
     pub user: u32,
     pub mode: u32,
@@ -59,19 +58,19 @@ struct Record {
     time: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     save: Option<SaveMark>,
-    /// The digest of the text that it is told from. `None`: it is whole.
+    /// The digest of the text it is relative to; `None`: it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<u64>,
-    /// So many bytes at its beginning and at its end are that one's.
+    /// The numbers of bytes at the beginning and the end that are shared with that text.
     start: usize,
     end: usize,
     text: String,
-    /// Nothing rests on it, and it need not stay.
+    /// To be ignored, and dropped by the next compaction.
     #[serde(skip)]
     is_void: bool,
 }
 
-/// A text that stood in the file.
+/// An earlier text of the file.
 #[derive(Clone, Debug)]
 pub(super) struct KeptText {
     pub digest: u64,
@@ -80,7 +79,7 @@ pub(super) struct KeptText {
     pub text: String,
 }
 
-/// The texts of a queue, the oldest first.
+/// The texts of a queue, oldest first.
 pub(super) struct Texts(Vec<Record>);
 
 /// The nearest text to a save.
@@ -93,7 +92,7 @@ pub(super) struct Nearest {
 impl Texts {
     pub(super) fn of(board: &Board, queue: &Queue) -> Texts {
         let file = files::read(texts_path(board, queue)).unwrap_or_default();
-        // What a crash has torn is passed over.
+        // A line torn by a crash is skipped.
         let lines = file.split(|byte| *byte == b'\n');
         Texts(
             lines
@@ -102,20 +101,20 @@ impl Texts {
         )
     }
 
-    /// The text has stood there.
+    /// Returns true if the file had this text before.
     pub(super) fn has(&self, text: &str) -> bool {
         let wanted = digest(text);
         self.0.iter().any(|record| record.digest == wanted)
     }
 
-    /// Other hands have saved one since.
+    /// Returns true if there was an external save since `time`.
     pub(super) fn has_save_since(&self, time: Timestamp) -> bool {
         let mut saves = self.0.iter().filter(|record| record.save.is_some());
         saves.any(|record| record.time > time)
     }
 
-    /// Leaves out the saves of which the log lost what was to be done with them. The queue shows all events up to `shown`; `later` are
-    /// those since.
+    /// Excludes saves whose merge was lost from the log. The queue shows all events up to `shown`; `later` are those
+    /// after it.
     pub(super) fn retain_logged(&mut self, shown: u64, later: &[Entry]) {
         let is_logged = |record: &Record| {
             let is_its = |entry: &Entry| {
@@ -130,7 +129,8 @@ impl Texts {
         });
     }
 
-    /// The text that differs from `saved` in the fewest lines, the newest of several. `newest` is the one that stands there now.
+    /// Returns the text that differs from `saved` in the fewest lines; of several, the newest. `newest` is the current
+    /// text.
     pub(super) fn nearest(&self, newest: &str, saved: &str) -> Nearest {
         let mut nearness = Nearness::of(saved);
         let mut best: Option<Nearest> = None;
@@ -158,7 +158,7 @@ impl Texts {
         }
     }
 
-    /// The newest text of which `is_it` holds.
+    /// Returns the newest text that satisfies `is_it`.
     pub(super) fn find(&self, is_it: &dyn Fn(&KeptText) -> bool) -> Option<KeptText> {
         let mut found = None;
         self.each(&mut Nearness::of(""), |nearness, record| {
@@ -175,13 +175,13 @@ impl Texts {
         found
     }
 
-    /// Calls `look` with each text beside the one that is compared.
+    /// Calls `look` with each text set in `nearness`.
     fn each(&self, nearness: &mut Nearness, mut look: impl FnMut(&Nearness, &Record)) {
         let mut near: VecDeque<(u64, String)> = VecDeque::new();
         for record in &self.0 {
             match record.from {
                 None => turn(nearness, &record.text),
-                // One that it is told from may have been torn by a crash.
+                // The text it is relative to may have been torn by a crash.
                 Some(from) => {
                     let Some((_, other)) = near.iter().rev().find(|(digest, _)| *digest == from)
                     else {
@@ -203,23 +203,23 @@ impl Texts {
     }
 }
 
-/// A text that stood in a queue's file.
+/// An earlier text of a queue's file.
 #[derive(Clone, Debug)]
 pub struct PastText {
-    /// By which it is asked for.
+    /// The name by which it is requested.
     pub name: String,
-    /// When it was written, or taken over.
+    /// When it was written or merged.
     pub time: Timestamp,
-    /// Other hands than Tavern's saved it.
+    /// Whether it was saved externally.
     pub is_save: bool,
     pub lines: usize,
-    /// The lines that the text before it lacks, and those that this one lacks of that.
+    /// The numbers of lines added and removed relative to the text before it.
     pub added: usize,
     pub removed: usize,
 }
 
 impl Board {
-    /// The texts that stood in the queue's file, as far as they are kept, the newest first.
+    /// Returns the stored texts of the queue's file, newest first.
     pub fn past_texts(&self, queue: &Queue) -> Vec<PastText> {
         let (mut all, mut before) = (Vec::new(), String::new());
         Texts::of(self, queue).each(&mut Nearness::of(""), |nearness, record| {
@@ -242,13 +242,13 @@ impl Board {
         all
     }
 
-    /// The newest of them that has this name, or begins with it.
+    /// Returns the newest of these texts whose name begins with `name`.
     pub fn past_text(&self, queue: &Queue, name: &str) -> Option<String> {
         let is_it = |kept: &KeptText| !name.is_empty() && name_of(kept.digest).starts_with(name);
         Some(Texts::of(self, queue).find(&is_it)?.text)
     }
 
-    /// The title of the item that went by this ID in the queue when last only one did.
+    /// Returns the title of the item with this ID, from the newest text in which the ID was unique.
     pub fn title_by(&self, queue: &Queue, id: &TaskId) -> Option<String> {
         let name = format!("{id}:");
         let is_one =
@@ -263,7 +263,7 @@ fn name_of(digest: u64) -> String {
     format!("{digest:016x}")[..8].to_owned()
 }
 
-/// How many lines of the first text the other one lacks, however they are ordered.
+/// Returns how many lines of the first text the other one lacks, regardless of order.
 fn lacking([text, other]: [&str; 2]) -> usize {
     let mut left: HashMap<&str, usize> = HashMap::new();
     other
@@ -288,7 +288,7 @@ fn turn(nearness: &mut Nearness, text: &str) {
     }
 }
 
-/// Keeps `text`, of which `known` is one that was kept shortly before; a save with when it was taken over.
+/// Stores `text` relative to `known`, a text stored shortly before; for a save, with its mark and time.
 pub(super) fn keep(
     board: &Board,
     queue: &Queue,
@@ -327,14 +327,14 @@ pub(super) fn keep(
 }
 
 fn line_of(record: &Record) -> String {
-    // A line that a crash has torn ends before the next one.
+    // The leading newline ends a line torn by a crash.
     format!(
         "\n{}\n",
         serde_json::to_string(record).expect("all keys are strings")
     )
 }
 
-/// Keeps the newest ones.
+/// Compacts the file to the newest texts.
 fn shorten(board: &Board, queue: &Queue) -> Result<(), Error> {
     let (mut texts, now) = (Texts::of(board, queue), clock::now());
     let (mut saves, mut own, mut length) = (0, 0, 0);
@@ -367,7 +367,7 @@ fn texts_path(board: &Board, queue: &Queue) -> PathBuf {
     path(board, queue).with_extension("texts")
 }
 
-/// How many bytes two texts have in common at their beginning and at their end, in whole characters.
+/// Returns how many bytes two texts have in common at their beginning and at their end, in whole characters.
 fn common(one: &str, other: &str) -> (usize, usize) {
     let mut start = same(one.as_bytes().chunks(CHUNK), other.as_bytes().chunks(CHUNK));
     start += one.as_bytes()[start..]
@@ -395,10 +395,10 @@ fn common(one: &str, other: &str) -> (usize, usize) {
     (start, end)
 }
 
-/// So many bytes are compared at once.
+/// The number of bytes compared at once.
 const CHUNK: usize = 256;
 
-/// How many bytes the first chunks have that are the same.
+/// Returns the total length of the equal leading chunks.
 fn same<'t>(one: impl Iterator<Item = &'t [u8]>, other: impl Iterator<Item = &'t [u8]>) -> usize {
     let both = one.zip(other).take_while(|(one, other)| one == other);
     both.map(|(one, _)| one.len()).sum()

@@ -1,9 +1,10 @@
-//! The one way in which the board is changed: lock, show what a crash left, take over what was saved by hand, decide, log,
-//! replace. Knows no verb.
+//! The only way to change the board: lock, replay what a crash left, merge external edits, decide, log, replace. Knows
+//! no verb.
 //!
-//! The appended and synced event is the commit point. What a crash left undone behind it (document, lease) is redone
-//! by whoever next holds the lock, from the event alone. The lock is never held across a child. It is held across git for a look at
-//! commits (at most 64 moves of HEAD, where a queue was saved by other hands), and until a commit or a stash has read what is replaced.
+//! The appended and synced event is the commit point. The next process to take the lock replays what a crash left
+//! undone (document, lease), from the event alone.
+//! The lock is never held across a child process. It is held across git queries about commits (at most 64 moves of
+//! HEAD, if a queue has external edits), and until a commit or a stash has read the replaced files.
 #![expect(
     clippy::disallowed_methods,
     reason = "an editor is waited for, without the lock; folders are made"
@@ -36,23 +37,23 @@ use tavern_sys::clock::{self, Deadline};
 use tavern_sys::failpoint;
 use tavern_sys::secrets::redact;
 
-/// A queue that was saved by hand is looked at again after this: an editor may be in the middle of writing it.
+/// Time until an externally edited queue is checked again: an editor may be in the middle of writing it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Who writes longer is not waited for: what is decided then rests on the text before their save.
+/// A longer save is not waited for: the decision is then based on the text before it.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The board as a decision finds it.
+/// The board at the time of a decision.
 pub(super) struct View<'b> {
     pub(super) board: &'b Board,
     /// The last event's number.
     pub(super) last_seq: u64,
-    /// When it decides: who asked may have waited for the lock.
+    /// The time of the decision: the caller may have waited for the lock.
     pub(super) now: Timestamp,
 }
 
 impl View<'_> {
-    /// A queue as it is to be decided on.
+    /// Reads a queue for the decision.
     pub(super) fn read(&self, queue: &Queue) -> Result<Text, Error> {
         if self.board.is_dry() {
             self.board.read(queue)
@@ -61,19 +62,19 @@ impl View<'_> {
         }
     }
 
-    /// The files of `text`'s queue, as they were when it was read.
+    /// Returns the stamps of `text`'s queue when it was read.
     pub(super) fn sight(&self, text: &Text) -> Sight {
         Sight::when_read(self.board, text)
     }
 
-    /// Steps that rest on one another, the first one on `text`.
+    /// Builds a change from successive steps; the first one applies to `text`.
     pub(super) fn change(&self, text: Text, steps: Vec<Step>) -> Change {
         let sight = self.sight(&text);
         if steps.iter().any(|step| !step.edits.is_empty()) {
-            // Nobody reads it again, and so it need not be copied to be changed.
+            // The cached text is not used again; dropping it saves a copy.
             self.board.last_read.forget(&text.queue.path);
         } else if !self.board.looks_after(&text.queue) {
-            // A task file outside the board is known from now on, also where nothing of it is another.
+            // A task file outside of the board gets a baseline from now on, even if unchanged.
             let content = text.content.to_string();
             return Change::known(sight, text.queue, content, steps);
         }
@@ -82,9 +83,9 @@ impl View<'_> {
 }
 
 impl Board {
-    /// Changes the board as `decide` says; a dry run keeps the change in memory. All that may lack room or leave is done before
-    /// an event is logged, so that an error means that nothing has happened. Once it is logged it stands, also if the files can't
-    /// show it yet.
+    /// Changes the board as `decide` says; a dry run keeps the change in memory. Every step that may lack space or
+    /// permission comes before the log, so an error means that nothing has happened. Once logged, the change stands,
+    /// even if the files can't show it yet.
     pub(super) fn transact<R>(
         &self,
         decide: impl FnOnce(&View<'_>) -> Result<(Change, R), Error>,
@@ -108,16 +109,16 @@ impl Board {
         let mut locked = Locked::new(self)?;
         let (change, told) = decide(&locked.view())?;
         let queues: Vec<Queue> = change.queues().cloned().collect();
-        // `applied` stays behind where it is not shown, and whoever next holds the lock tries again, and says so if it can't.
+        // On failure `applied` stays behind, and the next process to take the lock retries and reports the error.
         if locked.commit(change)?.is_ok() {
             queues.iter().for_each(|queue| locked.look_again(queue));
         }
         Ok(told)
     }
 
-    /// Takes over what was saved by hand, and finishes what a crash left half done.
+    /// Merges external edits, and finishes what a crash left half done.
     pub fn settle(&self) -> Result<(), Error> {
-        // Of a dry run there is no lock that takes it over.
+        // A dry run takes no lock, which would merge them.
         let by_hand = if self.is_dry() {
             self.by_hand()?
         } else {
@@ -138,14 +139,14 @@ impl Board {
             let queues = self.queues()?;
             self.remove_stale_states(&queues);
             for queue in queues {
-                // It shows less than there is until the next look.
+                // On failure the file is outdated until the next look.
                 drop(self.show_states(&queue));
             }
             Ok((Change::default(), ()))
         })
     }
 
-    /// The same board as it will be once what was saved by hand is taken over: to look at, without the lock.
+    /// Returns the board as it will be once external edits are merged, for reading without the lock.
     pub fn settled(self) -> Result<Board, Error> {
         if self.is_settled()? {
             return Ok(self);
@@ -155,23 +156,23 @@ impl Board {
         Ok(board)
     }
 
-    /// Whether [`Board::settle`] would change nothing, as far as can be told without the lock.
+    /// Returns whether [`Board::settle`] would change nothing, as far as can be told without the lock.
     pub fn is_settled(&self) -> Result<bool, Error> {
         Ok(self.shows_all() && self.by_hand()?.is_empty())
     }
 
-    /// The files show all events of the log.
+    /// Returns true if the files show all events of the log.
     pub(super) fn shows_all(&self) -> bool {
         read_applied(self).is_none_or(|applied| self.last_seq().is_ok_and(|last| last <= applied))
     }
 }
 
-/// The board while this process holds its lock, with everything redone that a crash left behind.
+/// The board while this process holds its lock, with everything replayed that a crash left behind.
 struct Locked<'b> {
     board: &'b Board,
     log: Log,
     seq: u64,
-    /// The last event that the files show whatever happens, as far as is known.
+    /// The last event that the files show even after a power cut, if known.
     synced: Option<u64>,
     /// When it got the lock.
     now: Timestamp,
@@ -179,13 +180,13 @@ struct Locked<'b> {
 }
 
 impl<'b> Locked<'b> {
-    /// Also takes over what was saved by hand, if whoever is writing has finished.
+    /// Takes the lock and merges external edits, if their writers have finished.
     fn new(board: &'b Board) -> Result<Locked<'b>, Error> {
         let (mut before, mut end) = (Vec::new(), None);
         loop {
             let mut locked = Locked::open(Lock::take(board)?, board)?;
             let mut by_hand = board.by_hand()?;
-            // A person may take hours.
+            // A person may take hours to resolve conflicts.
             by_hand.retain(|(queue, _)| !board.is_unresolved(queue));
             let is_busy =
                 !by_hand.is_empty() && board.is_git_at_work(by_hand.iter().map(|(queue, _)| queue));
@@ -194,7 +195,7 @@ impl<'b> Locked<'b> {
                 && !by_hand
                     .iter()
                     .any(|(queue, sight)| sight.is_gone(queue) || sight.is_blank());
-            // The first look is not the last, however long the lock took.
+            // The deadline starts at the first look, however long the lock took.
             let is_last = end
                 .get_or_insert_with(|| Deadline::after(PATIENCE))
                 .has_passed();
@@ -216,14 +217,14 @@ impl<'b> Locked<'b> {
                     index.look_again(queue);
                 }
             }
-            // Somebody may have saved meanwhile.
+            // A queue may have been saved meanwhile.
             if by_hand.is_empty() || is_last || board.by_hand()?.is_empty() {
                 return Ok(locked);
             }
-            // git moves HEAD when it has released its lock.
+            // git moves HEAD after it has released its lock.
             before = if is_busy { Vec::new() } else { by_hand };
             drop(locked);
-            // Others may have the lock meanwhile.
+            // Other processes may take the lock meanwhile.
             thread::sleep(BETWEEN_LOOKS);
         }
     }
@@ -267,7 +268,7 @@ impl<'b> Locked<'b> {
             _lock: lock,
         };
         if last < known {
-            // The numbers still go on: a token is never given twice.
+            // Numbers continue, so that a token is never reused.
             let cause = format!(
                 "the log was damaged: it ended with event {last}, and there had been {known}"
             );
@@ -291,7 +292,7 @@ impl<'b> Locked<'b> {
         }
     }
 
-    /// Takes over what was done to `queue` by other hands than Tavern's, into which items may have just `come`.
+    /// Merges external edits to `queue`, into which the items `come` may just have been moved.
     fn take_over(
         &mut self,
         index: &ItemIndex<'_>,
@@ -304,8 +305,8 @@ impl<'b> Locked<'b> {
         }
     }
 
-    /// Somebody may have saved the queue in the very moment of the replacement. If this fails, or if they are still about it,
-    /// it is done when the lock is next taken.
+    /// Merges a save made at the moment of the replacement. If this fails, or the save is not finished, the next
+    /// process to take the lock does it.
     fn look_again(&mut self, queue: &Queue) {
         let sight = Sight::of(self.board, queue);
         let is_under_way = sight.is_gone(queue) || sight.is_blank();
@@ -317,17 +318,17 @@ impl<'b> Locked<'b> {
     /// Stages, logs and shows a change.
     ///
     /// # Errors
-    /// The outer one: nothing has happened. The inner one: it has, and the files don't show it.
+    /// The outer one: nothing has happened. The inner one: the change is logged, but the files don't show it.
     fn commit(&mut self, mut change: Change) -> Result<Result<(), Error>, Error> {
         if change.entries.is_empty() && change.files.is_empty() {
             return Ok(Ok(()));
         }
-        // Where somebody holds an item of a task file outside the board, every program looks at that from then on.
+        // Once an item of a task file outside of the board is held, every program reads that file.
         if change.entries.iter().any(|entry| entry.lease.is_some()) {
             change.queues().try_for_each(|queue| {
                 let is_new = !self.board.looks_after(queue);
                 self.board.remember(queue)?;
-                // Who has it open has it as it is now.
+                // An editor may have the file open as it is now.
                 match self.board.read_file(queue) {
                     Ok(text) if is_new => texts::keep(self.board, queue, None, &text.content, None),
                     _ => Ok(()),
@@ -359,19 +360,19 @@ impl<'b> Locked<'b> {
             .iter()
             .map(stage_lease)
             .collect::<Result<_, Error>>()?;
-        // On a new board it would be taken for granted that all events but the last are shown.
+        // Without `applied`, all events but the last are assumed to be shown.
         if entries.len() > 1 && self.synced.is_none() {
             write_applied(self.board, self.seq)?;
             self.synced = Some(self.seq);
         }
         self.log.append(&entries)?;
         self.seq += entries.len() as u64;
-        // Without a new snapshot the log is read from the last one on.
+        // Without a new snapshot, the log is read from the last one on.
         drop(self.board.add_states(&entries));
         let shown = self.show(&entries, leases, files);
         self.show_states(&entries);
         if entries.is_empty() {
-            // Nobody could redo it.
+            // Without an event, nothing could be replayed.
             return shown
                 .and_then(|()| write_applied(self.board, self.seq))
                 .map(Ok);
@@ -380,7 +381,7 @@ impl<'b> Locked<'b> {
         Ok(written.map(|synced| self.synced = Some(synced)))
     }
 
-    /// Has the files beside the queues show the states that the events gave. What fails is made up for by the next one.
+    /// Updates the state files after the events. The next update makes up for a failure.
     fn show_states(&self, entries: &[Entry]) {
         let board = self.board;
         let is_removed = |entry: &&Entry| matches!(entry.change, TextChange::Removed { .. });
@@ -419,7 +420,8 @@ impl<'b> Locked<'b> {
                 (Rewrite::File { .. }, staged) => {
                     staged.map_or(Ok(()), Staged::put)?;
                     failpoint::hit("archive.written").map_err(stopped())?;
-                    // A commit or a stash that has begun since has read this file as it was, and reads the queue so, too.
+                    // A commit or a stash that has begun since has read the old version of this file, and must also
+                    // read the old queue.
                     let end = Deadline::after(PATIENCE);
                     while self.board.is_git_reading() && !end.has_passed() {
                         thread::sleep(Duration::from_millis(1));
@@ -459,7 +461,8 @@ impl<'b> Locked<'b> {
             None
         };
         match (file, expected.file) {
-            // Nobody compares it with what Tavern knows. Saved in this very moment it is redone by whoever next has the lock.
+            // This queue has no baseline to compare with. If it was saved at this moment, the next process to take the
+            // lock replays the change.
             (file, _) if !self.board.looks_after(&queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(new), replaced) => {
                 let sight = Sight {
@@ -476,8 +479,8 @@ impl<'b> Locked<'b> {
                     .keep(&queue.path, version, content.into());
                 Ok(())
             }
-            // Somebody saved the queue between our look and now: the two are merged, or what they load next would be half
-            // old and half new.
+            // The queue was saved between the check and now. The two are merged, or the next editor to load it would
+            // see half of each.
             (None, _) => {
                 let unknown = Sight {
                     file: Some(Stamp::NONE),
@@ -489,7 +492,7 @@ impl<'b> Locked<'b> {
     }
 }
 
-/// Writes the new bytes of a file beside it, and keeps a save that is taken over with this `first` event.
+/// Stages the new content of a file; stores an external save with the `first` event of its merge.
 fn stage(
     board: &Board,
     file: Rewrite,
