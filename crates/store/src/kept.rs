@@ -143,7 +143,7 @@ fn names(folder: &Path) -> Vec<String> {
         .into_iter()
         .flatten()
         .flatten();
-    // A name with control characters is never displayed, so it is not restored either.
+    // A name that `fault_of_name` rejects is never displayed, so it is not restored either.
     let templates = templates.filter(|file| fault_of_name(file.file_name().as_ref()).is_none());
     let templates =
         templates.filter_map(|file| Some(format!("{TEMPLATES}/{}", file.file_name().to_str()?)));

@@ -1,7 +1,7 @@
-//! What is trusted in this clone: digests of texts, in a file of the user's own, outside of all work trees and of the git directory,
-//! by the path of the clone.
+//! Trusted digests of this clone, in a file of the user's own, outside of all work trees and the git directory, keyed
+//! by the clone's path.
 //!
-//! No agent in a sandbox can write there, and no archive can bring it along. Lost, it is only asked again.
+//! Agents in a sandbox can't write there, and no archive can contain it. If it is lost, the user is only asked again.
 #![expect(
     clippy::disallowed_methods,
     reason = "what is trusted no longer is removed"
@@ -24,29 +24,29 @@ use super::error::Error;
 use super::find::Board;
 use tavern_sys::files;
 
-/// Of a text, so that nobody can make another one with the same.
+/// A collision-resistant digest of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 20]);
 
 impl Digest {
-    /// Of a `text` that is a `kind` of thing.
+    /// Returns the digest of `text`, which is of the given `kind`.
     pub fn of(kind: &str, text: &str) -> Digest {
         let bytes = Sha256::new()
             .chain_update(kind)
             .chain_update([0])
             .chain_update(text)
             .finalize();
-        // 160 bits are more than anybody can search.
+        // 160 bits are beyond any search.
         Digest(std::array::from_fn(|at| bytes[at]))
     }
 
-    /// One that says something else of the same text.
+    /// Returns a digest with another meaning for the same text.
     pub fn of_kind(&self, kind: &str) -> Digest {
         Digest::of(kind, &self.to_string())
     }
 }
 
-/// In hexadecimal.
+/// Prints hexadecimal digits.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digit = |half: u8| char::from_digit(half.into(), 16).expect("it is below 16");
@@ -70,31 +70,31 @@ impl FromStr for Digest {
     }
 }
 
-/// The digests that are trusted in a clone.
+/// The trusted digests of a clone.
 #[derive(Default)]
 pub struct Trusted {
     root: PathBuf,
     /// `None`: the user has no folder for it.
     path: Option<PathBuf>,
-    /// One a line, as they stand in the file.
+    /// The digests, one per line, as in the file.
     lines: String,
-    /// The same, for whoever asks often.
+    /// The parsed digests, for many queries.
     index: OnceCell<HashSet<Digest>>,
     asked: Cell<usize>,
     added: HashSet<Digest>,
 }
 
-/// Looked for in the text, so many at most: most programs ask for one item.
+/// This many queries search the text, without an index: most programs ask about one item.
 const FEW: usize = 8;
 
 impl Trusted {
-    /// As they stand now; none if they can't be read.
+    /// Reads the trusted digests; none if they can't be read.
     pub fn of(board: &Board) -> Trusted {
         let root = files::real(board.root()).unwrap_or_else(|_| board.root().to_owned());
         let path = folder()
             .map(|folder| folder.join(Digest::of("clone", &root.to_string_lossy()).to_string()));
         let read = |path: &PathBuf| match files::read_text(path) {
-            // A home may well be behind a link.
+            // A home directory may be behind a link.
             Err(error) if error.kind() == files::REFUSED => {
                 files::read_text(fs::canonicalize(path).ok()?).ok()
             }
@@ -138,12 +138,12 @@ impl Trusted {
             }
     }
 
-    /// Trusts these in this value alone.
+    /// Trusts these digests in this value only.
     pub fn suppose(&mut self, digests: impl IntoIterator<Item = Digest>) {
         self.added.extend(digests);
     }
 
-    /// Trusts these, from now on, and in this value even if it can't be written down.
+    /// Trusts these digests from now on, and in this value even if the write fails.
     pub fn add(&mut self, digests: impl IntoIterator<Item = Digest>) -> Result<(), Error> {
         let new: Vec<Digest> = digests
             .into_iter()
@@ -168,7 +168,7 @@ impl Trusted {
                 .recursive(true)
                 .mode(0o700)
                 .create(folder)?;
-            // A home may well be behind a link.
+            // A home directory may be behind a link.
             let path = fs::canonicalize(folder)?.join(path.file_name().expect("it has a name"));
             let mut file = files::open_to_append(&path)?;
             let is_new = file.metadata()?.len() == 0;
@@ -183,7 +183,7 @@ impl Trusted {
         write().map_err(Error::io("write to", path))
     }
 
-    /// Trusts none from now on. False if there were none.
+    /// Removes all trust. Returns false if there was none.
     pub fn forget(&mut self) -> Result<bool, Error> {
         let root = std::mem::take(&mut self.root);
         *self = Trusted {
@@ -201,7 +201,7 @@ impl Trusted {
     }
 }
 
-/// The user's, by the XDG Base Directory Specification.
+/// Returns the user's folder, by the XDG Base Directory Specification.
 fn folder() -> Option<PathBuf> {
     let absolute = |name: &str| {
         env::var_os(name)

@@ -1,4 +1,4 @@
-//! What a person typed of an item, as the log tells it from what Tavern wrote.
+//! Distinguishes text that a person typed from text that Tavern wrote, using the log.
 
 use super::error::Error;
 use super::find::Board;
@@ -6,7 +6,7 @@ use super::log::walk_log;
 use tavern_core::task::TaskId;
 
 impl Board {
-    /// No event here but what was typed is of the item.
+    /// Returns true if all events of the item are a person's edits.
     pub fn is_only_typed(&self, id: &TaskId) -> Result<bool, Error> {
         let mut is_only_typed = true;
         walk_log(self, Some(id), &mut |entry| {

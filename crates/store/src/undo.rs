@@ -1,7 +1,7 @@
-//! Taking back what an event did to an item.
+//! Undoes an event on an item.
 //!
-//! An undo is an event of its own, so it can be taken back too. It never puts an item into somebody's hands, nor takes
-//! one out of them, and never touches what was done to the item since.
+//! An undo is an event of its own, so it can be undone too. It never makes an item held, nor takes it from its holder,
+//! and never touches later changes to the item.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,28 +27,28 @@ use tavern_core::task::{Status, TaskId};
 use tavern_core::text::{Edit, apply};
 use tavern_sys::clock;
 
-/// Which event is to be taken back.
+/// The event to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The last that changed an item and is still in effect; of this item, if one is named.
+    /// The last event in effect that changed an item; of this item, if given.
     Last(Option<TaskId>),
-    /// The last that was taken back: it is done again.
+    /// The last undo, which is undone again.
     LastUndone(Option<TaskId>),
-    /// The one with this number.
+    /// The event with this number.
     Event(u64),
 }
 
-/// An event that was taken back.
+/// An undone event.
 #[derive(Clone, Debug)]
 pub struct Undone {
     pub event: Entry,
-    /// The log's new line.
+    /// The new log entry.
     pub entry: Entry,
     pub queue: Queue,
 }
 
 impl Board {
-    /// Takes an event back: one compare-and-set under the lock.
+    /// Undoes an event, as one compare-and-set under the lock.
     pub fn undo(&self, which: &Which, note: &Note) -> Result<Undone, Error> {
         self.transact(|view| {
             let (event, since) = find(view.board, which)?;
@@ -56,7 +56,7 @@ impl Board {
         })
     }
 
-    /// The events that could be taken back as things stand, the newest first.
+    /// Returns the events that could be undone now, newest first.
     pub fn undoable(&self, task: Option<&TaskId>, most: usize) -> Result<Vec<Entry>, Error> {
         let dry = self.clone().dry();
         let view = View {
@@ -92,7 +92,7 @@ fn is_change(entry: &Entry) -> bool {
     is_change && entry.queue.is_some() && entry.kind != Kind::Moved
 }
 
-/// The later event that is in effect itself and has taken this one back. To be asked of each event, the newest first.
+/// Returns the later event, itself in effect, that undid this one. Must be called for each event, newest first.
 fn taken_by(entry: &Entry, taken: &mut HashMap<u64, u64>) -> Option<u64> {
     let with_claim = || taken.get(&entry.token?);
     let by = taken.get(&entry.seq).or_else(with_claim).copied();
@@ -104,15 +104,15 @@ fn taken_by(entry: &Entry, taken: &mut HashMap<u64, u64>) -> Option<u64> {
     by
 }
 
-/// The claim that this event ended.
+/// Returns the claim that this event ended.
 fn claim_given_back(entry: &Entry) -> Option<u64> {
     entry
         .token
         .filter(|_| entry.lease == Some(LeaseEntry::Drop))
 }
 
-/// What took an item out of somebody's hands is one with its claim and with what they did to it between the two: somebody held it, and
-/// to hold it is nothing to come back to.
+/// Combines an event that ended a claim with the claim and the holder's changes in between: there is no point in
+/// restoring a held state.
 fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
     let Some(claim) = claim_given_back(&event) else {
         return Ok(event);
@@ -145,7 +145,7 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
         let Some(before) = change.before() else {
             return Ok(event);
         };
-        // What was typed meanwhile stays.
+        // Text typed in between stays.
         let merged = merge(held, before, &was, &|_| false);
         if !merged.conflicts.is_empty() {
             return Ok(event);
@@ -178,12 +178,12 @@ fn with_claim(board: &Board, event: Entry) -> Result<Entry, Error> {
     })
 }
 
-/// An undo that was found possible: what is to be written.
+/// An undo that was found possible, ready to be written.
 struct PreparedUndo {
     event: Entry,
-    /// The last is that of the item.
+    /// The last entry is that of the item.
     entries: Vec<Entry>,
-    /// The number of the log's last event.
+    /// The number of the last event in the log.
     last: u64,
     queue: Queue,
     sight: Sight,
@@ -253,7 +253,7 @@ impl PreparedUndo {
         if let Some(item) = item {
             free(board, &document, item)?;
         }
-        // The event changed the status: it must still be the one that the event gave.
+        // If the event changed the status, the item must still have the status it gave.
         let (from, to) = (event.from(), event.to());
         let is_moved = from != to;
         let changed_since = || Obstacle::Since {
@@ -371,7 +371,7 @@ impl PreparedUndo {
     }
 }
 
-/// The document's text with the item as it `was` in the place of the line that its owner has `marked`, or the other way round.
+/// Returns the document's text with the line that the owner `marked` replaced by the item as it `was`, or the reverse.
 fn by_its_mark(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
@@ -401,7 +401,7 @@ fn by_its_mark(
     }
 }
 
-/// The change of an item that had the same ID before it and after, without that: it has gone with its claim.
+/// Removes the ID from a change of an item that had it before and after: it was lost with its claim.
 fn without_id(change: TextChange) -> TextChange {
     let without = |text: &str| {
         let (alone, _) = parse(text);
@@ -431,7 +431,7 @@ fn without_id(change: TextChange) -> TextChange {
     }
 }
 
-/// All items but one read as before, whatever ID it goes by.
+/// Returns true if at most one item differs, ignoring IDs.
 fn is_one_apart(old: &str, new: &str) -> bool {
     let [mut left, mut come] = [old, new].map(|text| {
         let (document, _) = parse(text);
@@ -449,7 +449,8 @@ fn is_one_apart(old: &str, new: &str) -> bool {
     left.len() <= 1 && come.len() <= 1
 }
 
-/// The item's text before the event: what was brought back from the archive read as it was put there. `None`: it was not there.
+/// Returns the item's text before the event; `None` if it did not exist. For an item brought back from the archive, its
+/// archived text.
 fn text_before(board: &Board, event: &Entry) -> Result<Option<String>, Error> {
     let mut before = event.change.before().map(str::to_owned);
     if before.is_none() && matches!(event.kind, Kind::Reopened | Kind::Revived) {
@@ -459,7 +460,7 @@ fn text_before(board: &Board, event: &Entry) -> Result<Option<String>, Error> {
             }
             before.is_none()
         })?;
-        // The log doesn't tell how it was, and it must not go.
+        // Without its earlier text in the log, the item must not be removed.
         let odd = || Obstacle::Odd {
             seq: event.seq,
             name: name_of(event),
@@ -476,7 +477,7 @@ fn name_of(event: &Entry) -> String {
         .map_or_else(|| "the item".to_owned(), ToString::to_string)
 }
 
-/// What becomes of the item, and its ID; `None` if `content` does not plainly tell.
+/// Returns the item's change and its ID; `None` if `content` does not show them clearly.
 fn taken_back(
     event: &Entry,
     before: Option<&str>,
@@ -521,7 +522,7 @@ fn taken_back(
     Some((now.id.clone().or_else(|| event.task.clone()), change))
 }
 
-/// The event that is meant, and what happened to its item since, the oldest first.
+/// Returns the requested event, and later events of its item, oldest first.
 fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     let mut taken = HashMap::new();
     let mut later: Vec<Entry> = Vec::new();
@@ -531,7 +532,7 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
         let is_in_effect = by.is_none();
         let is_of = |task: &Option<TaskId>| task.is_none() || *task == entry.task;
         let is_meant = match which {
-            // What was put away is as it was.
+            // Archiving leaves an item unchanged.
             Which::Last(task) => {
                 let is_other = matches!(entry.kind, Kind::Undone | Kind::Archived);
                 is_in_effect && is_change(&entry) && !is_other && is_of(task)
@@ -565,7 +566,7 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     Ok((event, later))
 }
 
-/// The queue that the event's item is in, and its place among its items; no place where the event took it out.
+/// Returns the queue of the event's item, and its index among the items; no index if the event removed it.
 fn place(
     view: &View<'_>,
     event: &Entry,
@@ -607,7 +608,7 @@ fn place(
     }
     let text = view.read(&board.queue_by_id(own)?)?;
     let (document, _) = text.content.parse();
-    // It may go by no ID any more: then it reads as it was last left under it.
+    // The item may have lost its ID; then it reads as it was last left under that ID.
     let as_left = since
         .last()
         .map_or(event.change.after().or(event.change.before()), |last| {
@@ -646,13 +647,13 @@ fn place(
     Ok((text, index))
 }
 
-/// Nobody holds the item, nor a part of it.
+/// Checks that neither the item nor a part of it is held.
 fn free(board: &Board, document: &Document<'_>, item: &Item<'_>) -> Result<(), Error> {
     let is_part =
         |part: &&Item<'_>| item.span.start <= part.span.start && part.span.end <= item.span.end;
     for part in document.items().iter().filter(is_part) {
         let Some(task) = &part.id else { continue };
-        // A lease that can't be read is somebody's too.
+        // A damaged lease counts as held.
         if part.status.is_held() || !matches!(board.lease(task), Ok(None)) {
             return Err(Obstacle::Held(task.clone()).into());
         }

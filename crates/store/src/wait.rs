@@ -1,4 +1,4 @@
-//! Waiting for the board to change: woken by the file system, not by polling.
+//! Waits for changes of the board, woken by the file system rather than by polling.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use tavern_sys::file_watch::WatchOrLook;
 use tavern_sys::process::Bell;
 
 impl Board {
-    /// Rings `bell` at everything that could give an agent work or take it away (a queue, an event, `PAUSE`, `STOP` or
-    /// a quota file), until what is returned is dropped. Made before looking at the board, so that no change falls between
-    /// the look and the wait. It is for who looks into `queues`: their items may wait for those of any other queue, so it is
-    /// on all, and on those that are away for a moment; on none for who looks into none. Nothing is made for it: a folder that is
-    /// not there is not watched.
+    /// Rings `bell` at every change that could give an agent work or take it away (a queue, an event, `PAUSE`, `STOP`
+    /// or a quota file), until the returned value is dropped. Call it before reading the board, so that no change is
+    /// missed between the read and the wait.
+    /// The watch covers all queues, even those missing for a moment, since items of `queues` may wait for items of any
+    /// other; none if `queues` is empty. Missing folders are neither created nor watched.
     pub fn ring_at_changes(&self, queues: &[Queue], bell: &Bell) -> Result<WatchOrLook, Error> {
         let others = if queues.is_empty() {
             Vec::new()
@@ -31,11 +31,11 @@ impl Board {
         let own = (!others.is_empty()).then(|| self.path("queues"));
         let folders = folders(&files, &quota);
         let bell = bell.clone();
-        // One that people make meanwhile.
+        // A queue that is created meanwhile.
         let is_new =
             move |path: &Path| own.is_some() && path.parent() == own.as_deref() && is_queue(path);
         let watch = WatchOrLook::new(folders, move |path| {
-            // Where too much has changed to be named, too: looking once more is always right.
+            // Also rings if too much has changed to be named: an extra look does no harm.
             if path.is_none_or(|path| {
                 files.iter().any(|file| file == path) || path.starts_with(&quota) || is_new(path)
             }) {

@@ -1,8 +1,7 @@
-//! The one place that reads the time. Records are in UTC and whole seconds; durations come from a clock that no one
-//! can set.
+//! The only place that reads the time. Records are in UTC and whole seconds; durations use a clock that can't be set.
 //!
-//! Knows nothing of leases or back-off: rules take the time as a value. In debug builds `TAVERN_TEST_NOW` replaces
-//! the time of records: a moment (`2026-11-22T10:00:00Z`) stands still, a shift (`+90`, `-3600`, in seconds) runs on.
+//! Knows nothing of leases or back-off: rules take the time as a value. In debug builds `TAVERN_TEST_NOW` replaces the
+//! time of records: a moment (`2026-11-22T10:00:00Z`) stands still, a shift (`+90`, `-3600`, in seconds) runs on.
 #![expect(
     clippy::disallowed_methods,
     reason = "this is the file that reads the clocks"
@@ -16,7 +15,8 @@ use chrono::{DateTime, Local, NaiveTime, TimeDelta, Utc};
 
 use tavern_core::task::Timestamp;
 
-/// The wall clock in UTC, cut to the second: what is written is what is read back. It may jump; measure with [`instant`].
+/// Returns the wall clock in UTC, truncated to the second, so that it survives writing and reading. It may jump;
+/// measure with [`instant`].
 pub fn now() -> Timestamp {
     let real = whole_seconds(SystemTime::now());
     #[cfg(debug_assertions)]
@@ -35,7 +35,7 @@ thread_local! {
     static MOMENT: Cell<Option<Timestamp>> = const { Cell::new(None) };
 }
 
-/// Does `work` at a moment that stands still, for the tests of this library: those of its programs set `TAVERN_TEST_NOW`.
+/// Runs `work` at a fixed moment, for tests of libraries; tests of programs set `TAVERN_TEST_NOW`.
 #[cfg(debug_assertions)]
 pub fn at_moment<R>(moment: Timestamp, work: impl FnOnce() -> R) -> R {
     let before = MOMENT.replace(Some(moment));
@@ -44,7 +44,7 @@ pub fn at_moment<R>(moment: Timestamp, work: impl FnOnce() -> R) -> R {
     done
 }
 
-/// A moment as people read it: in their time zone, which is named, with the date if that is not today's.
+/// Formats a moment for people: in their time zone, which is named, with the date unless it is today.
 pub fn shown(at: Timestamp) -> String {
     let (local, today) = (
         at.with_timezone(&Local),
@@ -57,24 +57,24 @@ pub fn shown(at: Timestamp) -> String {
     }
 }
 
-/// The same, with the date.
+/// Formats a moment with the date.
 pub fn dated(at: Timestamp) -> String {
     at.with_timezone(&Local)
         .format("%Y-%m-%d %H:%M:%S %:z")
         .to_string()
 }
 
-/// The same for a column: without the year, the seconds and the zone.
+/// Formats a moment for a column: without the year, the seconds and the zone.
 pub fn brief(at: Timestamp) -> String {
     at.with_timezone(&Local).format("%m-%d %H:%M").to_string()
 }
 
-/// The day of a moment, where people are.
+/// Returns the local date of a moment.
 pub fn day_of(at: Timestamp) -> String {
     at.with_timezone(&Local).format("%Y-%m-%d").to_string()
 }
 
-/// When the day of `now` began where people are; 24 hours before where their clock left midnight out.
+/// Returns the start of the local day of `now`; 24 hours before `now` if the clock skipped midnight.
 pub fn day_began(now: Timestamp) -> Timestamp {
     let midnight = now
         .with_timezone(&Local)
@@ -85,43 +85,43 @@ pub fn day_began(now: Timestamp) -> Timestamp {
     })
 }
 
-/// The monotonic clock, for how long something took and how long to wait.
+/// Returns the monotonic clock, for durations and timeouts.
 pub fn instant() -> Instant {
     Instant::now()
 }
 
-/// How long ago `time` (a file's, say) was; `None` if it is to come.
+/// Returns how long ago `time` (such as a file's) was; `None` if it is in the future.
 pub fn since(time: SystemTime) -> Option<Duration> {
     SystemTime::now().duration_since(time).ok()
 }
 
-/// `time` (a file's, say) as a timestamp in whole seconds.
+/// Returns `time` (such as a file's) as a timestamp in whole seconds.
 pub fn whole_seconds(time: SystemTime) -> Timestamp {
     let seconds = DateTime::<Utc>::from(time).timestamp();
     DateTime::from_timestamp(seconds, 0).unwrap_or_default()
 }
 
-/// A moment on the monotonic clock until which something may take.
+/// A time limit on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// `duration` from now; one too long for the clock never comes.
+    /// Returns the deadline `duration` from now; never, if that is too long for the clock.
     pub fn after(duration: Duration) -> Deadline {
         Deadline(instant().checked_add(duration))
     }
 
-    /// Never comes.
+    /// The deadline that never passes.
     pub const NEVER: Deadline = Deadline(None);
 
-    /// What is left: zero when it has passed, the longest there is if it never comes.
+    /// Returns the time left: zero if it has passed, the maximum if it never does.
     pub fn left(self) -> Duration {
         self.0.map_or(Duration::MAX, |end| {
             end.saturating_duration_since(instant())
         })
     }
 
-    /// It has come.
+    /// Returns true if the deadline has passed.
     pub fn has_passed(self) -> bool {
         self.left().is_zero()
     }

@@ -1,10 +1,10 @@
-//! Places where a test can make a program fail. In release builds there is nothing here but the names.
+//! Places where a test can make a program fail. In release builds only the names exist.
 //!
-//! `TAVERN_FAILPOINT` holds `NAME=ACTION`, several separated by `;`. ACTION is `kill` (SIGKILL to the own process, as a
-//! power cut would have it), `error` (the place returns an I/O error), `sleep:MILLISECONDS` or `hold:PATH`. The last
-//! makes the file `PATH.held`, then waits until `PATH` is there: two programs meet at a chosen place without a race.
-//! `@N` behind the action means the Nth time only. Each hit is told on standard error, so that a test knows the place
-//! was reached.
+//! `TAVERN_FAILPOINT` holds `NAME=ACTION`, several separated by `;`. ACTION is `kill` (SIGKILL to the own process, like
+//! a power cut), `error` (the place returns an I/O error), `sleep:MILLISECONDS` or `hold:PATH`. The last creates the
+//! file `PATH.held`, then waits until `PATH` exists, so two programs meet at a chosen place without a race.
+//! `@N` behind the action means the Nth time only. Each hit is reported on standard error, so that a test knows the
+//! place was reached.
 #![cfg_attr(
     debug_assertions,
     expect(
@@ -15,7 +15,7 @@
 
 use std::io;
 
-/// Every name, with what has happened when it is hit. A test holds this list against the calls of [`hit`].
+/// Every name, with the state in which it is hit. A test checks this list against the calls of [`hit`].
 pub const LIST: &[(&str, &str)] = &[
     (
         "queue.open",
@@ -75,7 +75,7 @@ pub const LIST: &[(&str, &str)] = &[
     ),
 ];
 
-/// Does what `TAVERN_FAILPOINT` says for `name`, usually nothing.
+/// Performs the action that `TAVERN_FAILPOINT` sets for `name`; usually none.
 #[cfg(debug_assertions)]
 pub fn hit(name: &'static str) -> io::Result<()> {
     debug::hit(name)

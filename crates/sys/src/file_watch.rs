@@ -1,4 +1,4 @@
-//! Tells of changes to files as they happen, by inotify(7). It does not know what they mean: whoever is told looks.
+//! Reports changes to files as they happen, by inotify(7). Knows nothing of their meaning.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,18 +16,18 @@ use rustix::fs::inotify::{
 };
 use rustix::io::Errno;
 
-/// Changes of content and of names, and the end of a save. To open, read and close a file is none: watchers would wake one
-/// another for ever.
+/// Changes of content and names, and the end of a save. Opening, reading and closing a file do not count: watchers
+/// would wake one another forever.
 const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::MOVE);
 
-/// How often somebody is told to look where nothing can be watched.
+/// How often `told` is called if nothing can be watched.
 const WITHOUT_WATCH: Duration = Duration::from_secs(2);
 
-/// Files and folders that are watched until this is dropped, or where the user has no watches left, a call to look now and then.
+/// A watch on files and folders until it is dropped; periodic calls if the user has no watches left.
 #[derive(Debug)]
 pub enum WatchOrLook {
     Watch { _files: FileWatch },
@@ -35,11 +35,11 @@ pub enum WatchOrLook {
 }
 
 impl WatchOrLook {
-    /// As [`FileWatch::new`]. Where the user has no watches left (`fs.inotify.max_user_instances` is 128 in many places), `told` is
-    /// called with `None` every two seconds.
+    /// Like [`FileWatch::new`]. If the user has no watches left (`fs.inotify.max_user_instances` is often 128), `told`
+    /// is called with `None` every two seconds.
     ///
     /// # Errors
-    /// The path that can't be watched, and why: it is not there, say.
+    /// The path that can't be watched, such as a missing one, with the system's error.
     pub fn new(
         paths: impl IntoIterator<Item = PathBuf>,
         told: impl Fn(Option<&Path>) + Send + Sync + 'static,
@@ -66,7 +66,7 @@ impl WatchOrLook {
     }
 }
 
-/// The user, or the system, has no more of them.
+/// Returns true if the user, or the system, has no watches left.
 fn is_used_up(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
@@ -74,7 +74,7 @@ fn is_used_up(error: &io::Error) -> bool {
     )
 }
 
-/// Files and folders that are watched until this is dropped.
+/// A watch on files and folders until it is dropped.
 #[derive(Debug)]
 pub struct FileWatch {
     inotify: Arc<OwnedFd>,
@@ -83,11 +83,11 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// Calls `told`, from a thread of its own, with each path that has changed: one of `paths`, or a file in a folder that is
-    /// one of them. `None`: too much has changed to be named.
+    /// Calls `told`, in a thread of its own, with each path that has changed: one of `paths`, or a file in a folder
+    /// among them. `None`: too much has changed to be named.
     ///
     /// # Errors
-    /// The path that can't be watched, and what the system says of it: it is not there, or the user has no watches left.
+    /// The path that can't be watched, with the system's error: it does not exist, or the user has no watches left.
     pub fn new(
         paths: impl IntoIterator<Item = PathBuf>,
         told: impl Fn(Option<&Path>) + Send + 'static,
@@ -118,7 +118,7 @@ impl FileWatch {
     }
 }
 
-/// Passes on what happens until the watch is over, or nothing is left that is watched.
+/// Reports changes until the watch is over, or nothing watched is left.
 fn tell(
     inotify: &OwnedFd,
     mut watched: Vec<(i32, PathBuf)>,
@@ -155,7 +155,7 @@ impl Drop for FileWatch {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
         for (number, _) in &self.watched {
-            // The thread is told that nothing is watched any more, and ends. What is gone was told already.
+            // Removing the watches wakes the thread, which ends. Changes so far were reported already.
             let _ = remove_watch(&self.inotify, *number);
         }
     }

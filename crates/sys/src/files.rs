@@ -1,7 +1,7 @@
-//! Opens what lies in a board: regular files only, by no link, without waiting, and reads no more than a bound. What
-//! is removed is removed whole, whatever an agent has made of it.
+//! Opens files of a board: only regular files, never through links, without blocking, with bounded reads. Removes
+//! folders completely, whatever an agent has made of them.
 //!
-//! A clone may bring a link to somebody's keys, a pipe that nobody writes to, or a device without an end in the place of any file.
+//! A clone may contain a link to a user's keys, a pipe without a writer, or an endless device in place of any file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -18,21 +18,21 @@ pub use removal::{gone, remove_tree};
 use rustix::fs::{CWD, Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// Bytes that are read of one file. Queues of 10,000 items have two million.
+/// The most bytes read of one file. Queues of 10,000 items have two million.
 const MOST: u64 = 256 * 1024 * 1024;
 
-/// Opens the file at `path`, of which no part may be a link: who means the target says so. Where the kernel can't tell of the
-/// folders above (before Linux 5.6, or in a container that forbids to ask), only the last part is held to it.
+/// Opens the file at `path`, no part of which may be a link; callers that mean the target must resolve it. If the
+/// kernel can't check the folders above (before Linux 5.6, or in some containers), only the last part is checked.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDONLY)
 }
 
-/// The same, and what the kernel knows of it.
+/// Like [`open`], and returns the file's metadata.
 pub fn open_known(path: impl AsRef<Path>) -> io::Result<(File, Metadata)> {
     open_known_as(path.as_ref(), OFlags::RDONLY)
 }
 
-/// The names in a folder, of whose path no part may be a link, and whether each is known to be that of a regular file.
+/// Returns the names in a folder, and whether each is known to be a regular file. No part of the path may be a link.
 pub fn names_in(folder: &Path) -> io::Result<Vec<(OsString, bool)>> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = match opened(folder, flags, Mode::empty()) {
@@ -50,17 +50,17 @@ pub fn names_in(folder: &Path) -> io::Result<Vec<(OsString, bool)>> {
     Ok(all)
 }
 
-/// The same for reading and writing.
+/// Like [`open`], for reading and writing.
 pub fn open_to_write(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDWR)
 }
 
-/// The same, made if it is not there. Nothing of what it holds is taken away.
+/// Like [`open_to_write`], but creates a missing file. Existing content stays.
 pub fn open_or_make(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDWR | OFlags::CREATE)
 }
 
-/// The same; what is written goes to its end.
+/// Like [`open_or_make`], but for appending.
 pub fn open_to_append(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(
         path.as_ref(),
@@ -68,7 +68,7 @@ pub fn open_to_append(path: impl AsRef<Path>) -> io::Result<File> {
     )
 }
 
-/// Writes a file that nobody else reads or writes yet: a crash may leave a part of it.
+/// Writes a file that no other process uses yet: a crash may leave a part of it.
 pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     open_as(
         path.as_ref(),
@@ -77,8 +77,8 @@ pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     .write_all(bytes)
 }
 
-/// Copies a file and the time of its last change. An index of git means nothing without its own: git compares the contents of
-/// files that are not older than that.
+/// Copies a file with its modification time. A git index needs its own: git compares the contents of files that are not
+/// older.
 pub fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
     let from = open(from)?;
     let changed = from.metadata()?.modified()?;
@@ -87,24 +87,24 @@ pub fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
     copy.set_modified(changed)
 }
 
-/// All of the file at `path`.
+/// Reads the file at `path`.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let (file, known) = open_known(path)?;
     read_known(&file, &known)
 }
 
-/// The same as text; [`ErrorKind::InvalidData`] if it is not UTF-8.
+/// Reads the file at `path` as text; [`ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     text(read(path)?)
 }
 
-/// `bytes` as text, likewise.
+/// Returns `bytes` as text; [`ErrorKind::InvalidData`] if they are not UTF-8.
 pub fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes)
         .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// What text that is not UTF-8 is, in words: UTF-16 begins with a mark.
+/// Describes the encoding of bytes that are not UTF-8; UTF-16 is known by its byte order mark.
 pub fn encoding(bytes: &[u8]) -> &'static str {
     let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     if is_wide {
@@ -114,8 +114,8 @@ pub fn encoding(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Where `path` leads. A link inside the folder `root` must not lead out of it, nor to what git or Tavern keeps there; whoever types
-/// a way out (`..`) means it.
+/// Resolves `path`. A link inside the folder `root` must not lead out of it, nor to files that git or Tavern keeps
+/// there. A typed way out (`..`) is intentional.
 pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     let (typed, target) = (plain_path(path), real(path)?);
     let is_out = typed.starts_with(root) && !target.starts_with(root);
@@ -133,7 +133,7 @@ pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     Ok(target)
 }
 
-/// As [`fs::canonicalize`], which takes a look at each part of a path; of most no part is a link.
+/// Like [`fs::canonicalize`], but faster for the usual path without links.
 pub fn real(path: &Path) -> io::Result<PathBuf> {
     let plain = plain_path(path);
     if path.is_absolute() && plain.as_os_str() == path.as_os_str() && is_plain(path) {
@@ -142,7 +142,7 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// The path without `.`, `..` and doubled slashes, whatever lies there.
+/// Returns the path without `.`, `..` and doubled slashes, without looking at the disk.
 pub fn plain_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -155,13 +155,13 @@ pub fn plain_path(path: &Path) -> PathBuf {
     plain
 }
 
-/// Makes the folder, and those above it that are missing: none is more open than the one that it is in.
+/// Creates the folder and its missing parents; none is more open than its parent.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     match (is_plain_folder(path), path.parent()) {
         (Err(error), Some(parent)) if error.kind() == ErrorKind::NotFound => {
             make_folder(parent)?;
             match DirBuilder::new().mode(mode_in(parent, 0o777)?).create(path) {
-                // Somebody else was faster.
+                // Another process created it first.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => is_plain_folder(path),
                 made => made,
             }
@@ -170,13 +170,13 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same; nobody but its owner may look into it.
+/// Like [`make_folder`], but only its owner may enter it.
 pub fn make_own_folder(path: &Path) -> io::Result<()> {
     make_folder(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
-/// What `mode` leaves of itself for what is made in `folder`: nobody may do more there than with the folder.
+/// Returns `mode` reduced to the permissions of `folder`, so that a new file there is no more open.
 pub fn mode_in(folder: &Path, mode: u32) -> io::Result<u32> {
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")
@@ -186,13 +186,13 @@ pub fn mode_in(folder: &Path, mode: u32) -> io::Result<u32> {
     Ok(mode & (fs::metadata(folder)?.mode() | 0o700))
 }
 
-/// It is there, and no part of its path is a link; false where the kernel can't tell.
+/// Returns true if the path exists and no part of it is a link; false if the kernel can't tell.
 fn is_plain(path: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     rustix::fs::openat2(CWD, path, flags, Mode::empty(), BY_NO_LINK).is_ok()
 }
 
-/// It is there, and no part of its path is a link.
+/// Checks that the folder exists, and that no part of its path is a link.
 pub fn is_plain_folder(path: &Path) -> io::Result<()> {
     match opened(
         path,
@@ -204,12 +204,12 @@ pub fn is_plain_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// All of an open file, from where it stands.
+/// Reads the rest of an open file.
 pub fn read_all(file: &File) -> io::Result<Vec<u8>> {
     read_known(file, &file.metadata()?)
 }
 
-/// The same; `known` is what the kernel knows of it.
+/// Like [`read_all`], given the file's metadata.
 pub fn read_known(file: &File, known: &Metadata) -> io::Result<Vec<u8>> {
     let length = known.len();
     if length > MOST {
@@ -219,7 +219,7 @@ pub fn read_known(file: &File, known: &Metadata) -> io::Result<Vec<u8>> {
         ));
     }
     let length = usize::try_from(length).unwrap_or_default();
-    // One byte more: a read that does not fill it was the last.
+    // One extra byte: a read that does not fill the buffer was the last.
     let mut bytes = vec![0; length + 1];
     let (mut file, mut filled) = (file.take(MOST), 0);
     while filled == 0 || filled != length {
@@ -229,7 +229,7 @@ pub fn read_known(file: &File, known: &Metadata) -> io::Result<Vec<u8>> {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        // It may grow meanwhile, and files of /proc tell no length.
+        // The file may grow meanwhile, and files of /proc report no length.
         if filled == bytes.len() {
             bytes.resize(2 * filled + 8 * 1024, 0);
         }
@@ -243,7 +243,7 @@ fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
 }
 
 fn open_known_as(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
-    // A pipe is not waited for; a terminal does not become ours.
+    // Opening must not block on a pipe, nor acquire a controlling terminal.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mode = match path.parent().filter(|_| flags.contains(OFlags::CREATE)) {
         Some(folder) => Mode::from_raw_mode(mode_in(folder, 0o644)?),
@@ -252,7 +252,7 @@ fn open_known_as(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
     let file = match opened(path, flags, mode) {
         Ok(file) => File::from(file),
         Err(Errno::LOOP) => return Err(refused(A_LINK)),
-        // A pipe that nobody reads; a socket.
+        // A pipe without a reader, or a socket.
         Err(Errno::NXIO) => return Err(refused(NOT_A_FILE)),
         Err(error) => return Err(error.into()),
     };
@@ -276,15 +276,15 @@ fn opened(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Why something is refused.
+/// The reason for refusing a link.
 pub const A_LINK: &str = "it is a link, or in a folder that is one";
-/// Likewise.
+/// The reason for refusing a file of another kind.
 pub const NOT_A_FILE: &str = "it is no regular file";
 
-/// What is there is not what Tavern put there: it is a link, a pipe, a device.
+/// The error kind for a file that Tavern did not create: a link, a pipe, a device.
 pub const REFUSED: ErrorKind = ErrorKind::InvalidInput;
 
-/// The error that says so.
+/// Returns a [`REFUSED`] error with this reason.
 pub fn refused(why: &str) -> io::Error {
     io::Error::new(REFUSED, why)
 }

@@ -1,11 +1,11 @@
-//! A request to end that wakes whoever waits. Knows nothing of signals: `cli` turns them into this, a pool or a `STOP`
-//! file may raise it too.
+//! A request to end that wakes waiting threads. Knows nothing of signals: `cli` turns them into this; a pool or a
+//! `STOP` file may raise it too.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// Who asked: it picks the exit code.
+/// The source of the request, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterruptCause {
     /// Ctrl-C, SIGINT: exit 130.
@@ -41,12 +41,12 @@ pub struct Subscription {
 }
 
 impl Interrupt {
-    /// One that nobody has raised.
+    /// Creates an interrupt that is not raised.
     pub fn new() -> Interrupt {
         Interrupt::default()
     }
 
-    /// Asks for an end; asking again hurries. The first cause stays.
+    /// Requests an end; a second request hurries. The first cause stays.
     pub fn raise(&self, cause: InterruptCause) {
         let mut state = self.state();
         state.is_hurried = state.cause.is_some();
@@ -57,30 +57,30 @@ impl Interrupt {
             .for_each(|(_, subscriber)| subscriber());
     }
 
-    /// Returns whether an end was asked for.
+    /// Returns whether an end was requested.
     pub fn is_raised(&self) -> bool {
         self.cause().is_some()
     }
 
-    /// Returns whether it was asked for twice: no time for a polite end, but still nothing is left running.
+    /// Returns whether an end was requested twice: no time for a graceful end, but still nothing is left running.
     pub fn is_hurried(&self) -> bool {
         self.state().is_hurried
     }
 
-    /// Who asked first.
+    /// Returns the first cause.
     pub fn cause(&self) -> Option<InterruptCause> {
         self.state().cause
     }
 
-    /// Blocks until an end is asked for, at most `time`; true if it was.
+    /// Blocks until an end is requested, at most for `time`; returns true if it was.
     pub fn wait(&self, time: Duration) -> bool {
         let (sender, raised) = channel();
         let _subscription = self.subscribe(move || _ = sender.send(()));
         raised.recv_timeout(time).is_ok()
     }
 
-    /// Calls `subscriber` at each raise, and now if it is raised already, until the value that is returned is dropped: for a
-    /// loop that blocks on something of its own. It must be short, and must not use this interrupt.
+    /// Calls `subscriber` at each raise, and now if already raised, until the returned value is dropped: for a loop
+    /// that blocks on its own. It must be short, and must not use this interrupt.
     pub fn subscribe(&self, subscriber: impl Fn() + Send + 'static) -> Subscription {
         let mut state = self.state();
         if state.cause.is_some() {

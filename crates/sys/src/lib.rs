@@ -1,7 +1,7 @@
-//! The machine beneath a board: files that are opened without links, processes that are ended whole, the clock,
-//! signals of change, and texts without secrets.
+//! The machine beneath a board: opening files without links, ending processes completely, the clock, change
+//! notifications, and redacting secrets.
 //!
-//! Knows no boards. The one exception are plain values of `tavern_core`: a moment, and what names a process.
+//! Knows no boards. The only exceptions are plain values of `tavern_core`: a moment, and the identity of a process.
 
 pub mod clock;
 pub mod failpoint;

@@ -1,7 +1,7 @@
-//! Secrets in a text, and the text without them: values of variables that are called as keys are, what tokens of known services look
-//! like, and what a text gives to a name of a secret. It knows neither where a text comes from nor where it goes.
+//! Redacts secrets in a text: values of variables named like keys, tokens of known services, and values assigned to
+//! secret names. Knows neither the source nor the destination of a text.
 //!
-//! What stands in their place has nothing that JSON would have to escape, so a line of JSON stays one.
+//! The replacement needs no escapes in JSON, so a line of JSON stays valid.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,29 +23,29 @@ mod text;
 mod tokens;
 mod variables;
 
-/// What is looked for beside what looks like a secret itself.
+/// Known secrets, besides text that looks like one.
 #[derive(Debug)]
 struct Secrets {
-    /// What variables hold, in all spellings.
+    /// The values of variables, in all spellings.
     values: Option<AhoCorasick>,
-    /// Of the variable of each.
+    /// The variable of each value.
     names: Vec<String>,
-    /// Bytes of the longest value.
+    /// Length of the longest value in bytes.
     longest: usize,
 }
 
-/// `text` without secrets that this process knows of.
+/// Returns `text` with the secrets redacted that this process can recognise.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let secrets = known();
     let (redacted, _) = secrets.without(text.as_bytes(), 0, More::Never);
     if redacted == text.as_bytes() {
         return Cow::Borrowed(text);
     }
-    // Values may be no UTF-8.
+    // Redacting a value may leave invalid UTF-8.
     Cow::Owned(String::from_utf8_lossy(&redacted).into_owned())
 }
 
-/// Looks for the values of these variables too, where they look like keys.
+/// Adds the values of these variables to the known secrets, if they look like keys.
 pub fn learn(variables: impl IntoIterator<Item = (String, String)>) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let found: Vec<(String, String)> = variables
@@ -60,17 +60,17 @@ pub fn learn(variables: impl IntoIterator<Item = (String, String)>) {
     }
 }
 
-/// An output that comes in parts, which may end in the midst of a secret, or of a letter.
+/// Redacts an output that comes in parts, which may be split within a secret or a character.
 #[derive(Debug)]
 pub struct Redacting {
     secrets: Arc<Secrets>,
     held: Vec<u8>,
-    /// So many of those held were given on: they tell what stands before the others.
+    /// The number of held bytes that were returned already: they are context for the rest.
     given: usize,
     has_found: bool,
 }
 
-/// What is held back of an output for what may follow.
+/// The most output held back while a secret may continue.
 const MOST_HELD: usize = 64 * 1024;
 
 impl Redacting {
@@ -83,7 +83,7 @@ impl Redacting {
         }
     }
 
-    /// What can be given on, now that `part` has come.
+    /// Adds `part`, and returns the output that is safe to pass on.
     pub fn push(&mut self, part: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(part);
         let (redacted, end) = self.secrets.without(&self.held, self.given, More::MayCome);
@@ -94,7 +94,7 @@ impl Redacting {
         redacted
     }
 
-    /// The rest, when nothing more comes.
+    /// Returns the rest, at the end of the output.
     pub fn finish(&mut self) -> Vec<u8> {
         let (redacted, _) = self.secrets.without(&self.held, self.given, More::Never);
         self.has_found |= redacted != self.held[self.given..];
@@ -103,7 +103,7 @@ impl Redacting {
         redacted
     }
 
-    /// Whether there was a secret in what has come.
+    /// Returns whether a secret was found so far.
     pub fn has_found(&self) -> bool {
         self.has_found
     }
@@ -115,7 +115,7 @@ impl Default for Redacting {
     }
 }
 
-/// By their values the names of what is looked for, and how.
+/// The names of known secrets by their values, and the compiled search.
 type KnownSecrets = (BTreeMap<String, String>, Arc<Secrets>);
 
 static KNOWN: Mutex<Option<KnownSecrets>> = Mutex::new(None);
@@ -138,7 +138,7 @@ fn of_environment() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whether more of a text may come.
+/// Whether a text may continue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum More {
     MayCome,
@@ -155,7 +155,7 @@ impl Secrets {
             }
         }
         let longest = all.iter().map(String::len).max().unwrap_or(0);
-        // Most programs know of none and show little: building costs more than looking.
+        // Most programs know no values and print little, so building the automaton costs more than searching.
         let found = (!all.is_empty()).then(|| {
             let found = AhoCorasick::builder()
                 .kind(Some(AhoCorasickKind::NoncontiguousNFA))
@@ -170,12 +170,13 @@ impl Secrets {
         }
     }
 
-    /// `text` from `start` on, and where what is returned of it ends: of an open part the end may be the beginning of a secret.
+    /// Returns `text` from `start` on, redacted, and where the returned part ends: the end of an unfinished text may be
+    /// the beginning of a secret.
     fn without(&self, text: &[u8], start: usize, more: More) -> (Vec<u8>, usize) {
         let (mut redacted, mut copied) = (Vec::with_capacity(text.len() - start), start);
         let is_open =
             |from: usize| more == More::MayCome && text.len() - from < MOST_HELD.max(self.longest);
-        // Where a value that goes on may begin.
+        // A known value that continues may begin here.
         let held = if more == More::MayCome {
             self.longest.saturating_sub(1)
         } else {
@@ -202,7 +203,7 @@ impl Secrets {
                 at += 1;
                 continue;
             };
-            // The name of a variable tells more than that of a shape.
+            // A variable's name is more informative than a shape's.
             let found = match &value {
                 Some(value) if value.begin < found.end => found.with(value),
                 _ => found,
@@ -217,7 +218,7 @@ impl Secrets {
         (redacted, at)
     }
 
-    /// The first value of a variable from `at` on.
+    /// Returns the first value of a variable from `at` on.
     fn value<'a>(&'a self, text: &Text<'a>, at: usize) -> Option<Found<'a>> {
         let rest = Input::new(text.bytes()).span(at..text.bytes().len());
         let found = self.values.as_ref()?.find(rest)?;
@@ -238,7 +239,7 @@ struct Found<'t> {
 }
 
 impl<'t> Found<'t> {
-    /// What is in either, under the name of `value`.
+    /// Returns the union of both, under the name of `value`.
     fn with(&self, value: &Found<'t>) -> Found<'t> {
         Found {
             begin: self.begin.min(value.begin),
@@ -248,11 +249,11 @@ impl<'t> Found<'t> {
     }
 }
 
-/// What begins at `at` and looks like a secret, by itself or by its name.
+/// Returns the secret that begins at `at`, recognised by its shape or its name.
 fn shaped<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
     let byte = text.bytes()[at];
     let is_first = (is_word(byte) || byte == b'*') && is_apart(text.before(at));
-    // In a patch it stands after one more.
+    // In a patch, another `-` may precede it.
     let is_block = byte == b'-' && text.has(at, "-----BEGIN ");
     if !is_first && !is_block {
         return None;
@@ -260,7 +261,7 @@ fn shaped<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
     let token = token_at(text, at).map(|(begin, end, name)| (begin, end, name.as_bytes()));
     let named = || {
         let (begin, end, name) = assigned_at(text, at)?;
-        // A token is called by what it is.
+        // A token is named for its kind.
         match token_at(text, begin) {
             Some((_, last, token)) if last >= end => Some((begin, last, token.as_bytes())),
             _ => Some((begin, end, name)),

@@ -1,5 +1,5 @@
-//! Removes folders, whatever whoever made them has done to keep them: such that nobody may look into or change, and
-//! such that lie deeper than a path is long, or than a program may have folders open.
+//! Removes folders even if they resist: without permissions, nested deeper than a path may be long, or deeper than a
+//! program may have folders open.
 #![expect(
     clippy::disallowed_methods,
     reason = "whoever owns a folder has it removed here"
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-/// What lies deeper, or has a longer path, is brought up before it is removed.
+/// Folders that are deeper, or have a longer path, are moved up before they are removed.
 const DEEPEST: usize = 50;
 const LONGEST: usize = 2048;
 
-/// Removes the folder at `path` with all that is in it, also while others do so too.
+/// Removes the folder at `path` with its content, even while other processes do the same.
 ///
 /// # Errors
-/// What the system says of what can't be removed. [`ErrorKind::NotFound`] is none.
+/// The system's error about what can't be removed. A missing folder is no error.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {
         match gone(take_apart(path)) {
-            // Somebody was at work in it.
+            // Another process was working in it.
             Err(_) if tries < 3 => tries += 1,
             other => return other,
         }
@@ -38,7 +38,7 @@ fn take_apart(root: &Path) -> io::Result<()> {
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for inner in far_below(&folder) {
-            // Killed in between, all of it is still below the root.
+            // After a crash, everything is still below the root.
             let aside = root.join(format!(".{}", Uuid::new_v4()));
             match fs::rename(&inner, &aside) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -52,12 +52,12 @@ fn take_apart(root: &Path) -> io::Result<()> {
     fs::remove_dir_all(root)
 }
 
-/// Makes all folders down to a depth ours to look into and to change; gives those at that depth.
+/// Makes all folders down to a depth accessible; returns those at that depth.
 fn far_below(folder: &Path) -> Vec<PathBuf> {
     let longest = folder.as_os_str().len() + LONGEST;
     let (mut places, mut far) = (vec![(folder.to_owned(), 0)], Vec::new());
     while let Some((place, depth)) = places.pop() {
-        // What can't be changed shows when it is removed.
+        // A failure shows later, on removal.
         let _ = fs::set_permissions(&place, fs::Permissions::from_mode(0o700));
         if depth >= DEEPEST || place.as_os_str().len() > longest {
             far.push(place);
@@ -70,7 +70,7 @@ fn far_below(folder: &Path) -> Vec<PathBuf> {
     far
 }
 
-/// Already removed is as good as removed.
+/// Treats a missing file as removed.
 pub fn gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

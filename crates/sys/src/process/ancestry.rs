@@ -1,27 +1,27 @@
-//! The processes above this one. Knows nothing of who asks, nor of what they run.
+//! The ancestors of this process. Knows nothing of the caller, nor of the programs.
 
 use tavern_core::lease::Process;
 
 use super::identity::identify_entry;
 use super::table::{ProcessEntry, environ, marks_in, named};
 
-/// This process and those above it, at one moment. Each is read once: nearly every program of an agent's asks for them.
+/// This process and its ancestors at one moment. Each is read once: nearly every program of an agent asks for them.
 ///
-/// A program may change its environment and that of what it starts; what it was started with itself stays.
+/// A program may change its environment and that of its children, but not the one it was started with.
 pub struct Ancestry {
-    /// This process first.
+    /// This process comes first.
     line: Vec<Ancestor>,
 }
 
 struct Ancestor {
     entry: ProcessEntry,
-    /// Its program's.
+    /// The program's name.
     name: Vec<u8>,
     environ: Vec<u8>,
 }
 
 impl Ancestry {
-    /// As it is now, and as far as it can be seen.
+    /// Reads the current ancestors, as far as visible.
     pub fn look() -> Ancestry {
         let mut line: Vec<Ancestor> = Vec::new();
         let mut next = std::process::id();
@@ -40,12 +40,12 @@ impl Ancestry {
         Ancestry { line }
     }
 
-    /// The values of [`Mark::RUN`](super::Mark::RUN) of them all.
+    /// Returns the values of [`Mark::RUN`](super::Mark::RUN) in all of them.
     pub fn marks(&self) -> Vec<String> {
         marks_in(self.line.iter().map(|ancestor| ancestor.environ.as_slice()))
     }
 
-    /// Those above this process whose program's name begins with `name`.
+    /// Returns the ancestors whose program's name begins with `name`.
     pub fn programs(&self, name: &str) -> Vec<Process> {
         self.above()
             .filter(|ancestor| ancestor.name.starts_with(name.as_bytes()))
@@ -53,7 +53,7 @@ impl Ancestry {
             .collect()
     }
 
-    /// The variables that the processes above this one were started with, as far as they are text and can be read.
+    /// Returns the variables that the ancestors were started with, if they are text and readable.
     pub fn variables(&self) -> Vec<(String, String)> {
         let variables = self
             .above()

@@ -1,4 +1,4 @@
-//! A bell: one waiter sleeps until somebody rings. It knows nothing of what has happened: whoever hears it looks.
+//! A bell: one waiter sleeps until it rings. Knows nothing of the reason; the waiter must check.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::clock::Deadline;
 use crate::interrupt::{Interrupt, Subscription};
 
-/// Wakes one waiter. Clones ring the same bell; a ring that nobody is waiting for is kept for the next wait, and many
-/// rings are heard as one, so facts must be looked at again after each wait.
+/// Wakes one waiter. Clones ring the same bell. A ring without a waiter is kept for the next wait, and many rings count
+/// as one, so facts must be checked again after each wait.
 #[derive(Clone, Debug, Default)]
 pub struct Bell(Arc<(Mutex<bool>, Condvar)>);
 
@@ -21,13 +21,13 @@ impl Bell {
         self.0.1.notify_all();
     }
 
-    /// Rings at each raise of `interrupt`, and now if it is raised already, until the value that is returned is dropped.
+    /// Rings at each raise of `interrupt`, and now if already raised, until the returned value is dropped.
     pub fn ring_at(&self, interrupt: &Interrupt) -> Subscription {
         let bell = self.clone();
         interrupt.subscribe(move || bell.ring())
     }
 
-    /// Sleep until the bell rings, at most for `timeout`. True if it rang.
+    /// Sleeps until the bell rings, at most for `timeout`. Returns true if it rang.
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Deadline::after(timeout);
         let mut has_rung = self.has_rung();

@@ -1,4 +1,4 @@
-//! One shell command, run to its end within a time limit, leaving nothing behind. It doesn't judge the result.
+//! Runs one shell command to its end within a time limit, leaving nothing behind. It doesn't judge the result.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -23,44 +23,45 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     pub env: Vec<(String, String)>,
     pub env_remove: Vec<String>,
-    /// What it reads on its standard input; else that is empty.
+    /// Its standard input; may be empty.
     pub input: Vec<u8>,
-    /// As [`Spec::inherits`].
+    /// See [`Spec::inherits`].
     pub inherits: bool,
-    /// How long it may take.
+    /// The time limit.
     pub timeout: Duration,
-    /// Between the request to end (TERM) and the force (KILL).
+    /// Time between the request to end (TERM) and the kill (KILL).
     pub grace: Duration,
     /// How many bytes of the output to keep: half from its beginning, half from its end.
     pub keep: usize,
-    /// The run that it belongs to, if any.
+    /// The mark of its run, if any.
     pub run: Option<Mark>,
-    /// As [`Spec::wrapper`].
+    /// See [`Spec::wrapper`].
     pub wrapper: Vec<OsString>,
 }
 
-/// How a command ended; it is shown in words that follow its name.
+/// How a command ended; prints as words that follow its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandEnd {
     Exited(ProgramExit),
-    /// This was over, and it was ended.
+    /// It was ended after this time limit.
     TimedOut(Duration),
-    /// The interrupt was raised, and it was ended.
+    /// It was ended because the interrupt was raised.
     Interrupted,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandResult {
     pub end: CommandEnd,
     pub duration: Duration,
-    /// Standard output and standard error as they came, without secrets.
+    /// Standard output and standard error, interleaved, with secrets redacted.
     pub output: String,
-    /// Digest of the whole of that (XXH3, 128 bits, hexadecimal).
+    /// Digest of the complete output (XXH3, 128 bits, hexadecimal).
     pub digest: String,
 }
 
-/// A name as one word of a POSIX shell, for people to paste: no program takes it for a flag, whoever chose it.
+/// Quotes a name as one word of a POSIX shell, for people to paste. No program takes it for a flag, even if the name is
+/// untrusted.
 pub fn quoted(name: impl AsRef<OsStr>) -> String {
     let name = name.as_ref();
     let word = argument(name);
@@ -71,7 +72,7 @@ pub fn quoted(name: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// Anything, also a flag, as one word of a POSIX shell.
+/// Quotes any word, even a flag, as one word of a POSIX shell.
 pub fn argument(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
@@ -82,7 +83,7 @@ pub fn argument(word: impl AsRef<OsStr>) -> String {
 }
 
 impl CommandSpec {
-    /// `command` in `cwd` for at most ten minutes, 64 KiB of its output kept.
+    /// Runs `command` in `cwd` for at most ten minutes, with 64 KiB of its output kept.
     pub fn new(command: impl Into<String>, cwd: impl Into<PathBuf>) -> CommandSpec {
         CommandSpec {
             command: command.into(),
@@ -101,7 +102,7 @@ impl CommandSpec {
 }
 
 impl CommandResult {
-    /// It ended by itself, in time, with status 0.
+    /// Returns true if it ended by itself, in time, with status 0.
     pub fn is_success(&self) -> bool {
         self.end == CommandEnd::Exited(ProgramExit::Code(0))
     }
@@ -117,11 +118,11 @@ impl fmt::Display for CommandEnd {
     }
 }
 
-/// Run `spec` in a group of its own; end it, with all that it started, when its time is up or `interrupt`
-/// is raised, and end what it left running when it is done.
+/// Runs `spec` in a group of its own. Ends it, with its descendants, on timeout or if `interrupt` is raised, and ends
+/// any processes it leaves behind.
 ///
 /// # Errors
-/// What the system says of starting it: the folder is not there, or there is no `sh`. A command that fails is no error.
+/// The system's error on starting it: the folder does not exist, or there is no `sh`. A command that fails is no error.
 pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<CommandResult> {
     let started_at = clock::instant();
     let (reader, writer) = io::pipe()?;
@@ -142,13 +143,13 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
         )
         .collect();
     program.env_remove = spec.env_remove.iter().map(Into::into).collect();
-    // What it leaves behind is told by the mark of this command alone: the run's own mark is on others too.
+    // Processes left behind are found by this command's own mark only: other commands share the run's mark.
     program.env.extend(
         spec.run
             .iter()
             .map(|mark| (mark.name().into(), mark.value().into())),
     );
-    // One pipe for both streams keeps their order. It is no file, so that a flood can't fill the disk.
+    // One pipe for both streams keeps their order. A file could fill the disk.
     program.stdout = writer.try_clone()?.into();
     program.stderr = writer.into();
     let mut child = start(program)?;
@@ -165,7 +166,7 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
         bell.wait(deadline.left());
     }
     let end = match child.exit() {
-        // Perhaps in the very moment its time was up: then it was in time.
+        // It may have ended at the very moment of the timeout; then it was in time.
         Some(exit) => CommandEnd::Exited(exit),
         None if interrupt.is_raised() => CommandEnd::Interrupted,
         None => CommandEnd::TimedOut(spec.timeout),
@@ -178,7 +179,7 @@ pub fn run_command(spec: &CommandSpec, interrupt: &Interrupt) -> io::Result<Comm
             spec.grace
         }),
     }
-    // Nobody writes any more, so the reader is about to end, unless somebody got away with the pipe.
+    // No writer is left, so the reader is about to end, unless a process escaped with the pipe.
     let read = output.recv_timeout(Duration::from_secs(2));
     let (mut secrets, mut excerpt) = read.unwrap_or_else(|_| (Redacting::new(), Excerpt::new(0)));
     excerpt.push(&secrets.finish());

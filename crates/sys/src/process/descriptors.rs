@@ -1,9 +1,9 @@
-//! Files that whoever started this program had open: a lock's, an editor's, a job server's.
+//! Files that this program's parent left open: a lock's, an editor's, a job server's.
 
 use std::fs;
 
-/// From now on no program that is started gets them. In a sandbox a folder's would lead out of it (`/proc/self/fd/9/..`).
-/// Only for a program that has just begun: no other thread opens or closes any meanwhile.
+/// Marks inherited files as close-on-exec. In a sandbox, an open folder would lead out of it (`/proc/self/fd/9/..`).
+/// Call it only at the start of a program, while no other thread opens or closes files.
 #[expect(
     unsafe_code,
     reason = "no crate sets it on a descriptor that is only a number; one that is closed by now is refused"

@@ -1,4 +1,4 @@
-//! Ending processes: politely, then by force, and until none is left. It knows pids and marks, not why.
+//! Ending processes: gracefully, then by force, until none is left. Knows pids and marks, not reasons.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::mark::Mark;
 use super::table::{self, ProcessEntry};
 use crate::clock::Deadline;
 
-/// Ends every process that bears `mark`, with its descendants: TERM, `grace`, KILL. For orphans of a dead supervisor.
-/// Returns the pids that even SIGKILL has not ended yet (they wait in the kernel for a disk or the network).
+/// Ends every process with `mark`, and its descendants: TERM, `grace`, KILL. For orphans of a dead supervisor. Returns
+/// the pids that survived even SIGKILL so far (they wait in the kernel for a disk or the network).
 pub fn end_marked(mark: &Mark, grace: Duration) -> Vec<u32> {
     end_found(|| table::marked(mark), grace)
 }
 
-/// Ends what `find` finds, and looks again until it finds nothing. Found before the first signal, since a process whose
-/// parent has died can't be told from a stranger's any more, unless it bears the mark. Returns the survivors' pids.
+/// Ends the processes that `find` returns, until it returns none. They are found before the first signal: a process
+/// whose parent has died can't be told from others any more, unless it has the mark. Returns the survivors' pids.
 pub(super) fn end_found(find: impl Fn() -> Vec<ProcessEntry>, grace: Duration) -> Vec<u32> {
-    /// After this long in vain the rest are survivors.
+    /// After this long, remaining processes are survivors.
     const PATIENCE: Duration = Duration::from_secs(10);
-    /// How long one KILL may take before the next look.
+    /// How long one KILL may take before the next search.
     const ROUND: Duration = Duration::from_millis(200);
 
     let mut handles: Vec<Handle> = find().iter().filter_map(Handle::open).collect();
@@ -32,7 +32,7 @@ pub(super) fn end_found(find: impl Fn() -> Vec<ProcessEntry>, grace: Duration) -
     wait_until_gone(&mut handles, grace);
     let deadline = Deadline::after(PATIENCE);
     loop {
-        // Those of the first look count even where a second one can't find them: they may have cleared their
+        // Processes of the first search stay in, even if a later one can't find them: they may have cleared their
         // environment and lost their parent.
         let mut found = find();
         found.extend(handles.iter().map(|handle| handle.entry));
@@ -48,14 +48,14 @@ pub(super) fn end_found(find: impl Fn() -> Vec<ProcessEntry>, grace: Duration) -
     }
 }
 
-/// Ask `members` to end (TERM), without waiting.
+/// Asks `members` to end (TERM), without waiting.
 pub(super) fn request_end(members: &[ProcessEntry]) {
     for handle in members.iter().filter_map(Handle::open) {
         handle.request_end();
     }
 }
 
-/// Send `signal` to `members`.
+/// Sends `signal` to `members`.
 pub(super) fn send(members: &[ProcessEntry], signal: Signal) {
     members
         .iter()
@@ -63,18 +63,18 @@ pub(super) fn send(members: &[ProcessEntry], signal: Signal) {
         .for_each(|handle| handle.send(signal));
 }
 
-/// A process that can be signalled without hitting a later one of the same pid (pidfd_open(2)).
+/// A process that can be signalled without hitting a later one with the same pid (pidfd_open(2)).
 struct Handle {
     entry: ProcessEntry,
     pidfd: OwnedFd,
 }
 
 impl Handle {
-    /// `None` if the process has ended, or its pid is another's by now.
+    /// Returns `None` if the process has ended, or its pid was reused.
     fn open(entry: &ProcessEntry) -> Option<Handle> {
         let pid = Pid::from_raw(i32::try_from(entry.pid).ok()?)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        // Looked at after the descriptor was taken: if the start time is right now, the descriptor is the right one.
+        // Checked after the descriptor was opened: if the start time matches, so does the descriptor.
         let now = ProcessEntry::of(entry.pid)?;
         (now.start_time == entry.start_time && !now.is_zombie).then_some(Handle {
             entry: *entry,
@@ -84,19 +84,19 @@ impl Handle {
 
     fn request_end(&self) {
         self.send(Signal::TERM);
-        // A stopped process gets its TERM only when it goes on.
+        // A stopped process receives its TERM only when it continues.
         self.send(Signal::CONT);
     }
 
     fn send(&self, signal: Signal) {
-        // It may have ended meanwhile, or be another user's: the next look tells.
+        // It may have ended meanwhile, or be another user's; the next search shows.
         let _ = pidfd_send_signal(&self.pidfd, signal);
     }
 }
 
-/// Sleep until all have ended, at most for `timeout`; those that have are taken out.
+/// Sleeps until all have ended, at most for `timeout`; removes those that have.
 fn wait_until_gone(handles: &mut Vec<Handle>, timeout: Duration) {
-    // Bounded, for a system call that takes no longer time.
+    // Bounded by what the system call accepts.
     let deadline = Deadline::after(timeout.min(Duration::from_secs(86_400)));
     while !handles.is_empty() {
         let left = deadline.left();

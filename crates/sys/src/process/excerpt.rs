@@ -1,10 +1,10 @@
-//! The beginning and the end of an output of any length, in bounded memory. It knows nothing of where it comes from.
+//! The beginning and the end of an output of any length, in bounded memory. Knows nothing of its source.
 
 use std::collections::VecDeque;
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Keeps the first and the last bytes of what is pushed, and a digest of all of it.
+/// Keeps the first and the last bytes pushed, and a digest of everything.
 pub struct Excerpt {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -14,7 +14,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Keep at most `bytes` bytes: half from the beginning, half from the end.
+    /// Keeps at most `bytes` bytes: half from the beginning, half from the end.
     pub fn new(bytes: usize) -> Excerpt {
         let half = bytes / 2;
         Excerpt {
@@ -38,18 +38,18 @@ impl Excerpt {
         self.tail.extend(rest);
     }
 
-    /// How many bytes were pushed but not kept.
+    /// Returns the number of bytes pushed but not kept.
     pub fn omitted(&self) -> u64 {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The digest of all that was pushed: XXH3, 128 bits, as 32 hexadecimal digits.
+    /// Returns the digest of everything pushed: XXH3, 128 bits, as 32 hexadecimal digits.
     pub fn digest(&self) -> String {
         format!("{:032x}", self.digest.digest128())
     }
 
-    /// What was kept, with a line in the middle that says how much is missing. No character is cut in two visibly:
-    /// bytes that are no UTF-8 become U+FFFD.
+    /// Returns the kept text, with a line in the middle that says how much is missing. Bytes that are not UTF-8, such
+    /// as half a character, become U+FFFD.
     pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.omitted() == 0 {
@@ -62,7 +62,7 @@ impl Excerpt {
         format!("{head}\n[… {} bytes left out …]\n{tail}", self.omitted())
     }
 
-    /// The end of it in one piece: all of it if all was kept, else the lines behind what is missing.
+    /// Returns the end in one piece: everything if all was kept, else the lines after the gap.
     pub fn end(&self) -> String {
         if self.omitted() == 0 {
             return self.text();
@@ -78,7 +78,7 @@ impl Excerpt {
     }
 }
 
-/// At most `bytes` bytes of `text`, likewise.
+/// Returns an excerpt of `text` with at most `bytes` bytes.
 pub fn excerpt(text: &str, bytes: usize) -> String {
     let mut kept = Excerpt::new(bytes);
     kept.push(text.as_bytes());

@@ -1,8 +1,8 @@
-//! The children of this process: those that it started, and orphans of theirs that it adopted. It knows pids only.
+//! The children of this process: those it started, and orphans it adopted. Knows only pids.
 //!
 //! A supervisor that adopts orphans (PR_SET_CHILD_SUBREAPER, prctl(2)) still sees a process that has lost its parent,
-//! left its group and cleared its environment: it has become a child of the supervisor itself. In return it must reap
-//! what it adopted.
+//! left its group and cleared its environment: it becomes a child of the supervisor. In return, the supervisor must
+//! reap adopted processes.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,13 +12,13 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use super::table::{self, ProcessEntry};
 
-/// What is known of this process's children.
+/// The known children of this process.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// Started here and not reaped yet.
+    /// Children started here and not reaped yet.
     started: BTreeSet<u32>,
-    /// `None` until orphans are adopted; then the children that were there before, which are nobody's orphans (a shell
-    /// may have started them and then become this program).
+    /// `None` until orphans are adopted; then the earlier children, which are no orphans (a shell may have started them
+    /// and then become this program).
     older: Option<BTreeSet<u32>>,
 }
 
@@ -27,16 +27,16 @@ static FAMILY: Mutex<Family> = Mutex::new(Family {
     older: None,
 });
 
-/// Held while a child is started, so that none is taken for an orphan before it is known.
+/// Locked while a child is started, so that it is not taken for an orphan before it is known.
 pub(super) fn lock() -> MutexGuard<'static, Family> {
     FAMILY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on orphans of what this process starts become its own children instead of the first process's. Call it
-/// once, at the start of a program that supervises.
+/// Makes orphaned descendants children of this process instead of the first process. Call it once, at the start of a
+/// supervising program.
 ///
 /// # Errors
-/// What the system says; all works without it, less surely.
+/// The system's error; everything works without it, less reliably.
 pub fn adopt_orphans() -> io::Result<()> {
     let mut family = lock();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -51,17 +51,17 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// From now on this process is asked to end (TERM) when its parent dies. False if the parent, which was `pid`, is gone already.
+/// Makes this process receive TERM when its parent dies. Returns false if the parent, which was `pid`, is gone already.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn end_with_parent(pid: u32) -> io::Result<bool> {
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     Ok(rustix::process::getppid()
         .is_some_and(|parent| i64::from(parent.as_raw_pid()) == i64::from(pid)))
 }
 
-/// Returns whether anything that was started here has not ended.
+/// Returns whether any process started here is still running.
 pub fn has_living_children() -> bool {
     let is_living = |pid: &u32| ProcessEntry::of(*pid).is_some_and(|entry| !entry.is_zombie);
     lock().started.iter().any(is_living)
@@ -76,12 +76,12 @@ impl Family {
         self.started.remove(&pid);
     }
 
-    /// Returns whether `pid` is the only child left of those started here: then every orphan is one of its own.
+    /// Returns whether `pid` is the only child started here that is left: then every orphan is one of its own.
     pub(super) fn is_only(&self, pid: u32) -> bool {
         self.started.iter().all(|started| *started == pid)
     }
 
-    /// Returns whether `entry` is an orphan that was adopted.
+    /// Returns whether `entry` is an adopted orphan.
     pub(super) fn is_adopted(&self, entry: &ProcessEntry) -> bool {
         let Some(older) = &self.older else {
             return false;
@@ -91,8 +91,8 @@ impl Family {
             && !older.contains(&entry.pid)
     }
 
-    /// Returns whether there are only children started here and older ones: then what has ended has left nothing behind,
-    /// which would have been adopted. False where it can't be told.
+    /// Returns whether all children were started here or are older: then an ended program has left nothing behind,
+    /// since that would have been adopted. False if it can't be told.
     pub(super) fn has_no_orphans(&self) -> bool {
         let (Some(older), Some(children)) = (&self.older, table::own_children()) else {
             return false;
@@ -102,14 +102,14 @@ impl Family {
             .all(|child| self.started.contains(child) || older.contains(child))
     }
 
-    /// Reap those of `all` that were adopted and have ended.
+    /// Reaps those of `all` that were adopted and have ended.
     pub(super) fn reap(&self, all: &[ProcessEntry]) {
         for entry in all
             .iter()
             .filter(|entry| entry.is_zombie && self.is_adopted(entry))
         {
             if let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) {
-                // Somebody else may have been quicker.
+                // Another thread may have been faster.
                 let _ = waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }

@@ -1,5 +1,5 @@
-//! Who is at work with a file. Could it be the living process that made it? Asked before a lock file is taken for one that a
-//! killed program has left. Is it being written? Asked before a save is taken for whole.
+//! Tells which processes use a file. Is its living creator still using it? This is checked before a lock file is taken
+//! for the remains of a killed program. Is it being written? This is checked before a save is taken as complete.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,11 +16,11 @@ use super::identity::sees_all;
 use super::table::{ProcessEntry, all};
 use crate::clock;
 
-/// The kernel tells the time of the boot in whole seconds.
+/// The kernel reports the boot time in whole seconds.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-/// True unless it is certain that no living process is at work with `file`, which was last written at `written`. That is:
-/// none has it open, and none whose name begins with `program` began before that and works in one of `folders`, or may.
+/// Returns false only if certainly no living process uses `file`, which was last written at `written`. That is: none
+/// has it open, and none whose name begins with `program` started before that and may work in one of `folders`.
 pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: SystemTime) -> bool {
     let (Some(boot), Ok(file)) = (boot_time(), fs::canonicalize(file)) else {
         return true;
@@ -35,7 +35,7 @@ pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: S
                 && is_called(entry.pid, program)
                 && may_work_in(entry.pid, folders))
     };
-    // One that ends while it is looked at can't be told from one that may not be looked at.
+    // A process that ends during the check looks like one that may not be inspected.
     let is_there = |entry: &ProcessEntry| {
         ProcessEntry::of(entry.pid)
             .is_some_and(|now| now.start_time == entry.start_time && !now.is_zombie)
@@ -46,12 +46,12 @@ pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: S
         .any(|entry| may_be_it(entry) && is_there(entry))
 }
 
-/// What was changed so recently may be changed again, where those who may be writing it can't be seen.
+/// A file changed this recently may change again, if its writers may be invisible.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// A process has one of `files` open for writing. The kernel tells who may ask it, so the owner; else one of another user is not
-/// seen, nor one that shares the file over a network. In a container, where no process outside is seen, what was changed just now
-/// counts as well then.
+/// Returns true if a process has one of `files` open for writing. The kernel answers only a file's owner; for others,
+/// writers of other users are not seen, nor are writers over a network. In a container, where outside processes are
+/// invisible, a file changed just now counts as well.
 pub fn is_being_written(files: &[&Path]) -> bool {
     let files = files.iter().filter(|file| !has_no_writer(file));
     let files: Vec<fs::Metadata> = files.filter_map(|file| fs::metadata(file).ok()).collect();
@@ -71,11 +71,11 @@ pub fn is_being_written(files: &[&Path]) -> bool {
         || !sees_all() && files.iter().any(is_fresh)
 }
 
-/// Of `asm-generic/fcntl.h`; the crate has it for few systems.
+/// From `asm-generic/fcntl.h`; the crate has it for few systems.
 const F_SETSIG: libc::c_int = 10;
 
-/// The kernel gives a read lease on the file, and so nobody has it open for writing. It gives none either on a file of another
-/// user, or where its file system has no leases.
+/// Returns true if the kernel grants a read lease on the file, so no process has it open for writing. It grants none
+/// for a file of another user, or on a file system without leases.
 #[expect(
     unsafe_code,
     reason = "no crate offers leases without; the arguments are numbers, and the file is open"
@@ -86,26 +86,27 @@ fn has_no_writer(file: &Path) -> bool {
         return false;
     };
     let set = |what, to: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), what, to) } == 0;
-    // Whoever opens it for writing meanwhile waits until it is closed here, and we are told: by a signal that is ignored, since
-    // the usual one would end us.
+    // A process that opens it for writing meanwhile waits until it is closed here. The kernel notifies us with a signal
+    // that is ignored by default; the usual one would kill us.
     set(F_SETSIG, libc::SIGURG) && set(libc::F_SETLEASE, libc::F_RDLCK)
 }
 
-/// The kernel gives a write lease on the file, which is open here for writing, and so nobody else has it open at all. It gives none either
-/// where [`is_being_written`] can't ask it.
+/// Returns true if the kernel grants a write lease on `file`, which is open here for writing, so no other process has
+/// it open at all. It grants none either where [`is_being_written`] can't ask it.
 #[expect(
     unsafe_code,
     reason = "no crate offers leases without; the arguments are numbers, and the file is open"
 )]
 pub fn is_open_here_alone(file: &File) -> bool {
     let set = |to: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, to) } == 0;
-    // Whoever opens it before the lease is given back waits for that, and the signal of it is ignored, as above.
+    // A process that opens it before the lease is released waits for that; the signal is ignored, as above.
     let has_sole =
         unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) } == 0 && set(libc::F_WRLCK);
     has_sole && set(libc::F_UNLCK)
 }
 
-/// The mode of each link in `fd` tells how the file was opened: no other file is touched.
+/// Returns true if the process has the file open for writing. The mode of each link in `fd` shows how a file was
+/// opened, so no other file is touched.
 fn writes(pid: u32, is_one: &impl Fn(&fs::Metadata) -> bool) -> bool {
     let open = fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
@@ -131,16 +132,17 @@ fn has_open(pid: u32, file: &Path) -> bool {
         .any(|entry| fs::read_link(entry.path()).is_ok_and(|path| path == file))
 }
 
-/// False for one that has ended meanwhile.
+/// Returns false for a process that has ended meanwhile.
 fn is_called(pid: u32, program: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with(program))
 }
 
-/// Its folder, its environment and its command line are elsewhere; what can't be looked at may be anywhere.
+/// Returns true unless its working directory, environment and command line all point elsewhere; anything unreadable may
+/// point anywhere.
 fn may_work_in(pid: u32, folders: &[PathBuf]) -> bool {
     let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}"));
     let own = fs::read_link("/proc/self/ns/mnt");
-    // In another mount namespace its paths are other ones.
+    // In another mount namespace its paths mean other files.
     let is_near = own.is_ok_and(|own| link("ns/mnt").is_ok_and(|theirs| theirs == own));
     let Ok(cwd) = link("cwd") else { return true };
     if !is_near || folders.iter().any(|folder| cwd.starts_with(folder)) {
@@ -152,7 +154,7 @@ fn may_work_in(pid: u32, folders: &[PathBuf]) -> bool {
         let Ok(_) = file.and_then(|mut file| file.read_to_end(&mut bytes)) else {
             return true;
         };
-        // git says `GIT_DIR=.git` to what it starts; a path that can't be followed may lead anywhere.
+        // git passes `GIT_DIR=.git` to its children; a path that can't be resolved may lead anywhere.
         let leads_in = |word: &[u8]| {
             let value = word
                 .strip_prefix(b"GIT_DIR=")

@@ -1,13 +1,12 @@
-//! The program that a shell command needs first. Only what is told by the words themselves: where a shell would have to be asked,
-//! nothing is said.
+//! The program that a shell command needs first. Uses only the words themselves; returns `None` in doubt.
 
-/// The program that `command` (of `sh -c`) can't do without: a name to be looked for on PATH, or an absolute path. `None`
-/// where it begins with what the shell does itself or with a relative path, where the command may succeed without it
-/// (`a || b`, `a; b`, `a | b`, `! a`), or where only a shell could tell.
+/// Returns the program that `command` (of `sh -c`) can't do without: a name to look up on PATH, or an absolute path.
+/// `None` if it begins with a shell builtin or a relative path, if the command may succeed without it (`a || b`, `a;
+/// b`, `a | b`, `! a`), or if only a shell could tell.
 pub fn first_program(command: &str) -> Option<&str> {
     let command = command.trim().trim_end_matches(';');
     let joined = command.replace("&&", "").replace(">&", "");
-    // Also where these stand in quotes: an alarm that is not given costs less than a false one.
+    // Even within quotes: a missed alarm costs less than a false one.
     if joined.contains(['|', ';', '\n', '&', '`']) {
         return None;
     }
@@ -19,7 +18,7 @@ pub fn first_program(command: &str) -> Option<&str> {
     (is_plain && !is_elsewhere && !SHELLS_OWN.split(' ').any(|own| own == word)).then_some(word)
 }
 
-/// Commands and words of the common shells, which need no program.
+/// Builtins and keywords of the common shells.
 const SHELLS_OWN: &str = ". : [ [[ alias bg break builtin case cd command continue declare do done echo elif else esac eval exec exit \
     export false fc fg fi for function getopts hash if in jobs kill let local popd printf pushd pwd read readonly return select \
     set shift shopt source test then time times trap true type typeset ulimit umask unalias unset until wait while";

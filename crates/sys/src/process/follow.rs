@@ -1,4 +1,4 @@
-//! The lines of a file while it grows. It knows nothing of what they say.
+//! Follows the lines of a growing file. Knows nothing of their meaning.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -21,24 +21,24 @@ pub struct LineFollower {
 /// One line without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// Bytes that are no UTF-8 are shown as U+FFFD.
+    /// Bytes that are not UTF-8 become U+FFFD.
     pub text: String,
-    /// How many bytes of the line were dropped because it was too long; 0 for a whole line.
+    /// The number of bytes dropped because the line was too long; 0 for a whole line.
     pub cut: u64,
 }
 
 impl LineFollower {
-    /// The longest line kept, in bytes; of a longer one the beginning. One line of an agent's stream can hold a picture.
+    /// The longest line kept, in bytes; longer ones are cut. One line of an agent's stream can hold a picture.
     pub const LONGEST: usize = 16 * 1024 * 1024;
 
-    /// So many bytes without a line end are read at a time.
+    /// The most bytes read at a time without a line end.
     const STRIDE: usize = 1024 * 1024;
 
-    /// Follow `path` from its byte `offset`; `bell` rings when the file has changed.
+    /// Follows `path` from byte `offset`; `bell` rings when the file has changed.
     ///
     /// # Errors
-    /// What the system says of the file. If it can't be watched (the user has no watches left), it is followed all the
-    /// same: see [`LineFollower::patience`].
+    /// The system's error about the file. If it can't be watched (the user has no watches left), it is followed anyway:
+    /// see [`LineFollower::patience`].
     pub fn open(path: &Path, offset: u64, bell: &Bell) -> io::Result<LineFollower> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(offset))?;
@@ -54,8 +54,8 @@ impl LineFollower {
         })
     }
 
-    /// How long to sleep at most before looking again without a ring: bounded even while watching, since some network
-    /// file systems tell nothing.
+    /// Returns the longest time to sleep before looking again without a ring. Bounded even while watching, since some
+    /// network file systems report no changes.
     pub fn patience(&self) -> Duration {
         if self.watch.is_some() {
             Duration::from_secs(2)
@@ -64,7 +64,7 @@ impl LineFollower {
         }
     }
 
-    /// How long the file is now, in bytes, read or not; 0 where that can't be told.
+    /// Returns the file's current length in bytes; 0 if unknown.
     pub fn length(&self) -> u64 {
         self.file
             .get_ref()
@@ -72,10 +72,10 @@ impl LineFollower {
             .map_or(0, |metadata| metadata.len())
     }
 
-    /// Pass over all that is not read yet.
+    /// Skips everything not read yet.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn skip_to_end(&mut self) -> io::Result<()> {
         self.file.seek(SeekFrom::End(0))?;
         self.line.clear();
@@ -84,15 +84,15 @@ impl LineFollower {
         Ok(())
     }
 
-    /// The last [`LineFollower::next_line`] has broken off in a long line, of which there is more to be read.
+    /// Returns true if the last [`LineFollower::next_line`] stopped within a long line that has more to read.
     pub fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// The next whole line, or `None` if there is none yet, or its end is far.
+    /// Returns the next whole line; `None` if there is none yet, or its end is far.
     ///
     /// # Errors
-    /// What the system says of reading.
+    /// The system's error on reading.
     pub fn next_line(&mut self) -> io::Result<Option<LogLine>> {
         self.is_behind = false;
         let mut passed = 0;
@@ -122,7 +122,7 @@ impl LineFollower {
         }
     }
 
-    /// What stands after the last line end: a line that was never finished. To be asked when nobody writes any more.
+    /// Returns the unfinished line after the last line end. Call it when no writer is left.
     pub fn last_line(&mut self) -> Option<LogLine> {
         (!self.line.is_empty()).then(|| self.take_line())
     }

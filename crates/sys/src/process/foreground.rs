@@ -1,5 +1,5 @@
-//! A program that is given the terminal: an editor, an agent that a person talks with. It is in our own group, or it could
-//! not read keys, and who sits before it ends it.
+//! A program that owns the terminal: an editor, or an agent in a chat. It stays in our process group, or it could not
+//! read keys; the person at the terminal ends it.
 #![expect(clippy::disallowed_methods, reason = "`process` starts programs")]
 
 use std::io;
@@ -16,10 +16,10 @@ use super::start::{Spec, command, not_started};
 use super::table;
 use crate::clock::Deadline;
 
-/// How often it is looked whether it has ended.
+/// How often to check whether it has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs a shell's command line, such as `code --wait`, with one more argument, and waits for its end.
+/// Runs a shell command line, such as `code --wait`, with one more argument, and waits for its end.
 pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     let mut command = Command::new("sh");
     let mut child = spawned(
@@ -32,7 +32,7 @@ pub fn foreground(line: &str, argument: &Path) -> io::Result<ExitStatus> {
     waited_for(&mut child)
 }
 
-/// Its child is one of the family, while it lives.
+/// Starts a child and registers it in the family while it lives.
 fn spawned(command: &mut Command) -> io::Result<Child> {
     let mut live = family::lock();
     let child = command.spawn()?;
@@ -46,17 +46,17 @@ fn waited_for(child: &mut Child) -> io::Result<ExitStatus> {
     status
 }
 
-/// A program that has our standard streams, and with them the terminal, until it ends. It is found by its marks.
+/// A program with our standard streams, and with them the terminal, until it ends. It is found by its marks.
 #[derive(Debug)]
 pub struct Attended {
     pid: u32,
     end: Arc<OnceLock<io::Result<ExitStatus>>>,
 }
 
-/// Starts `spec` with our own standard streams, whatever it says of those; `bell` rings at its end.
+/// Starts `spec` with our own standard streams, ignoring its own; `bell` rings at its end.
 ///
 /// # Errors
-/// What the system says, with the program's or the folder's name in it.
+/// The system's error, with the program's or the folder's name.
 pub fn attend(spec: &Spec, bell: &Bell) -> io::Result<Attended> {
     let mut command = command(spec)?;
     let mut child =
@@ -75,8 +75,8 @@ pub fn attend(spec: &Spec, bell: &Bell) -> io::Result<Attended> {
 }
 
 impl Attended {
-    /// Tells it, and what it has started, that its terminal goes, as a window does that is closed, and waits for its end: no longer than
-    /// `grace`, and nothing is killed. A shell obeys that, which ignores a request to end; an editor puts away what was typed.
+    /// Sends SIGHUP to it and its descendants, as closing a window does, and waits for its end, at most for `grace`;
+    /// nothing is killed. A shell obeys SIGHUP but ignores TERM; an editor saves typed text.
     pub fn hang_up(&self, grace: Duration) {
         let all = table::all();
         let mut pids = vec![self.pid];
@@ -106,7 +106,7 @@ impl Attended {
         }
     }
 
-    /// How it ended, if it has; in words, where nobody knows.
+    /// Returns how it ended, if it has; an error message if the status is unknown.
     pub fn ended(&self) -> Option<String> {
         self.end.get().map(|end| {
             end.as_ref()

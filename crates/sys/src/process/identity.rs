@@ -1,4 +1,4 @@
-//! Which very process: a pid alone is used again, after a reboot or soon. It knows nothing of leases, which keep it.
+//! The identity of a process: a pid alone is reused, after a reboot or soon. Knows nothing of leases, which store it.
 
 use std::fs;
 use std::io::Read;
@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use super::table::ProcessEntry;
 use tavern_core::lease::{Life, Process};
 
-/// Returns what names the running process `pid`; `None` if there is none.
+/// Returns the identity of the running process `pid`; `None` if there is none.
 pub fn identify(pid: u32) -> Option<Process> {
     identify_entry(&ProcessEntry::of(pid)?)
 }
 
-/// Returns what names the process of `entry`; `None` if it has ended.
+/// Returns the identity of the process of `entry`; `None` if it has ended.
 pub(super) fn identify_entry(entry: &ProcessEntry) -> Option<Process> {
     (!entry.is_zombie).then(|| Process {
         pid: entry.pid,
@@ -23,8 +23,8 @@ pub(super) fn identify_entry(entry: &ProcessEntry) -> Option<Process> {
     })
 }
 
-/// Returns whether `process` runs. Only to be asked on the host where it was identified: elsewhere every boot id differs, and
-/// all seem gone.
+/// Returns whether `process` is running. Call it only on the host where it was identified: elsewhere every boot ID
+/// differs, and all processes seem gone.
 pub fn life(process: &Process) -> Life {
     if process.boot_id != boot_id() {
         return Life::Gone;
@@ -38,7 +38,7 @@ pub fn life(process: &Process) -> Life {
     }
 }
 
-/// This boot of this host; empty where the system doesn't tell.
+/// Returns the ID of this boot of this host; empty if unknown.
 pub fn boot_id() -> &'static str {
     static BOOT_ID: OnceLock<String> = OnceLock::new();
     BOOT_ID.get_or_init(|| {
@@ -56,7 +56,7 @@ fn pid_namespace() -> u64 {
         .get_or_init(|| fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino()))
 }
 
-/// No process is hidden in another pid namespace: this is the first one (`PROC_PID_INIT_INO`).
+/// Returns true in the first pid namespace (`PROC_PID_INIT_INO`), from which no process is hidden.
 pub(super) fn sees_all() -> bool {
     pid_namespace() == 0xEFFF_FFFC
 }

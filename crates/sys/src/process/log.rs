@@ -1,4 +1,4 @@
-//! A program's output as a locked file. The lock lives as long as anybody holds the file open as output, so no second
+//! A program's output as a locked file. The lock lives as long as any process has the file open as output. So no second
 //! program writes to it while the first, or an orphan of it, still runs, even after its supervisor died (as nq does).
 
 use std::fs::File;
@@ -14,10 +14,10 @@ use fs2::FileExt;
 
 use crate::files;
 
-/// Create (or go on with) the log at `path` and lock it. Hand the file over as the program's output and keep no copy.
+/// Opens or creates the log at `path` and locks it. Pass the file on as the program's output and keep no copy.
 ///
 /// # Errors
-/// `WouldBlock` if the log is locked: an earlier program still writes to it. Otherwise what the system says.
+/// `WouldBlock` if the log is locked: an earlier program still writes to it. Otherwise the system's error.
 pub fn create_log(path: &Path) -> io::Result<File> {
     let file = files::open_to_append(path).map_err(|error| named(path, &error))?;
     match FileExt::try_lock(&file) {
@@ -33,10 +33,10 @@ pub fn create_log(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What a program prints by a socket, put into a log by us. What a program holds of a file or a pipe all that it starts can open again
-/// under `/proc`: to cut it short, or to write there in its name. A socket nobody can.
+/// A program's output, sent over a socket and written to a log by us. The program's children can reopen a file or a
+/// pipe under `/proc`, to truncate it or to write in its name. A socket can't be reopened.
 ///
-/// What nobody has read yet is lost with us, so this is for a program that ends with us.
+/// Unread output is lost if we end, so this is for a program that ends with us.
 #[derive(Debug)]
 pub struct RelayedLog {
     socket: UnixStream,
@@ -44,10 +44,10 @@ pub struct RelayedLog {
 }
 
 impl RelayedLog {
-    /// Puts what the program prints to the end of `log`.
+    /// Appends the program's output to `log`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn begin(mut log: File) -> io::Result<(RelayedLog, Stdio)> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut from = socket.try_clone()?;
@@ -55,7 +55,7 @@ impl RelayedLog {
             .name("log".to_owned())
             .spawn(move || {
                 if io::copy(&mut from, &mut log).is_err() {
-                    // It learns that nobody reads any more.
+                    // Tells the program that its output is no longer read.
                     let _ = from.shutdown(Shutdown::Both);
                 }
             })?;
@@ -65,7 +65,7 @@ impl RelayedLog {
         ))
     }
 
-    /// Waits until all is in the log that was printed so far. What comes later is not read.
+    /// Waits until all output so far is in the log. Later output is not read.
     pub fn finish(self) {
         let _ = self.socket.shutdown(Shutdown::Read);
         let _ = self.copying.join();

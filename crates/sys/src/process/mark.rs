@@ -1,8 +1,8 @@
-//! A mark: an environment variable by which a program and all that it starts are recognised later, whatever happened to
-//! process groups, sessions and parents meanwhile. It doesn't know what its value stands for.
+//! A mark: an environment variable by which a program and its descendants are recognised later, whatever happened to
+//! process groups, sessions and parents. Knows nothing of its value's meaning.
 
-/// `NAME=value` in the environment of every process of a run. The value must be unique on this host for ever: two boards
-/// may both have a run `T-k3f9-1`, so use the absolute path of the run's folder or a uuid.
+/// `NAME=value` in the environment of every process of a run. The value must be unique on this host forever: two boards
+/// may both have a run `T-k3f9-1`, so use the absolute path of the run's folder or a UUID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     name: &'static str,
@@ -15,7 +15,7 @@ impl Mark {
     /// The variable that marks the processes of one shell command.
     pub const COMMAND: &'static str = "TAVERN_COMMAND";
 
-    /// The mark of all processes of the run `value`.
+    /// Returns the mark of all processes of the run `value`.
     pub fn run(value: impl Into<String>) -> Mark {
         Mark {
             name: Mark::RUN,
@@ -23,7 +23,7 @@ impl Mark {
         }
     }
 
-    /// A mark that no process has borne yet, for one shell command and what it leaves behind.
+    /// Returns a fresh mark for one shell command and its descendants.
     pub fn command() -> Mark {
         Mark {
             name: Mark::COMMAND,
@@ -39,15 +39,15 @@ impl Mark {
         &self.value
     }
 
-    /// Returns whether the mark is among the variables of `environ`, the NUL-separated text of `/proc/<pid>/environ`. An
-    /// empty value marks nothing, so that a mistake can't end every process of a user.
+    /// Returns whether the mark is among the variables of `environ`, the NUL-separated text of `/proc/<pid>/environ`.
+    /// An empty value matches nothing, so that a mistake can't end all of a user's processes.
     pub(super) fn is_in(&self, environ: &[u8]) -> bool {
         !self.value.is_empty()
             && values(self.name, environ).any(|value| value == self.value.as_bytes())
     }
 }
 
-/// The values of the variable `name` in `environ`, the NUL-separated text of `/proc/<pid>/environ`.
+/// Returns the values of the variable `name` in `environ`, the NUL-separated text of `/proc/<pid>/environ`.
 pub(super) fn values<'a>(name: &'a str, environ: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let variables = environ.split(|byte| *byte == 0);
     variables.filter_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))

@@ -1,16 +1,18 @@
-//! The one starter of programs: start one with a mark and a group, follow its log, end it with all that it started.
+//! The only place that starts programs: with a mark and a group, following their logs, and ending them with their
+//! descendants.
 //!
-//! - [`mod@start`]: what is started and how; [`running_program`]: one that was.
-//! - [`mark`], [`table`], [`ancestry`] and [`family`]: how what it has started is found, also after its supervisor died; [`end`]: how
-//!   that is ended.
-//! - [`log`] and [`follow`]: its output as a file; [`bell`]: how waits are woken.
-//! - [`command`], [`output`], [`mod@foreground`]: a shell command or a program, run to its end; one that is given the terminal.
-//! - `waits` and `with_parent`: how one that may come upon a pipe is kept from waiting for ever.
-//! - [`identity`], [`file_in_use`], [`mod@first_program`]: what other rooms ask of processes and commands.
-//! - [`descriptors`], [`no_terminal`]: what this process was given and hands on to none.
+//! - [`mod@start`]: what to start and how; [`running_program`]: a started program.
+//! - [`mark`], [`table`], [`ancestry`] and [`family`]: finding descendants, even after their supervisor died; [`end`]:
+//!   ending them.
+//! - [`log`] and [`follow`]: output as a file; [`bell`]: waking waiters.
+//! - [`command`], [`output`], [`mod@foreground`]: running a shell command or a program to its end; giving one the
+//!   terminal.
+//! - `waits` and `with_parent`: keeping a program that may open a pipe from waiting forever.
+//! - [`identity`], [`file_in_use`], [`mod@first_program`]: queries about processes and commands.
+//! - [`descriptors`], [`no_terminal`]: inherited files and terminals, which are not passed on.
 //!
-//! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`; everything that does is in
-//! [`table`], `waits`, [`identity`], [`file_in_use`], [`descriptors`] and [`end`].
+//! Knows nothing of tasks, runs, agents or git. Linux only where it reads `/proc`: [`table`], `waits`, [`identity`],
+//! [`file_in_use`], [`descriptors`] and [`end`].
 
 pub mod ancestry;
 pub mod bell;

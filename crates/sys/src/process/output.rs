@@ -1,4 +1,4 @@
-//! A program that is run to its end within a time limit, with what it printed. It doesn't judge how it ended.
+//! Runs a program to its end within a time limit, and collects its output. It doesn't judge the result.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -14,7 +14,7 @@ use super::start::{Spec, start};
 use super::waits::Waits;
 use crate::clock::{self, Deadline};
 
-/// What a program printed, and how it ended.
+/// A program's output and exit.
 #[derive(Debug)]
 pub struct Ran {
     pub exit: ProgramExit,
@@ -22,22 +22,22 @@ pub struct Ran {
     pub stderr: Vec<u8>,
 }
 
-/// Runs `spec` to its end, in a group of its own, and reads what it prints, whatever `spec` says of that. `None`: `limit` was
-/// over, and it was killed with all that it had started.
+/// Runs `spec` to its end, in a group of its own, and reads its output; the streams in `spec` are replaced. `None`: the
+/// time `limit` was reached, and it was killed with its descendants.
 ///
-/// For programs that leave nothing running behind them; what may do so is run by [`super::run_command`].
+/// For programs that leave nothing running behind; use [`super::run_command`] for others.
 ///
 /// # Errors
-/// What the system says, with the program's or the folder's name in it. [`ErrorKind::Deadlock`]: the program, which is
-/// [guarded](Spec::is_guarded), came upon a pipe or a device in the place of a file, and was killed likewise.
+/// The system's error, with the program's or the folder's name. [`ErrorKind::Deadlock`]: the program, which is
+/// [guarded](Spec::is_guarded), came upon a pipe or a device in place of a file, and was killed in the same way.
 pub fn run_program(spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
     run(spec, limit, |pid| Some(Bounded::begin(pid)))
 }
 
-/// As [`run_program`], of a program that needs nobody: it goes on by itself where we are asked to end.
+/// Like [`run_program`], for an independent program: it continues when this process is asked to end.
 ///
 /// # Errors
-/// Likewise.
+/// The same.
 pub fn run_beside(spec: Spec, limit: Duration) -> io::Result<Option<Ran>> {
     run(spec, limit, |_| None)
 }
@@ -87,24 +87,24 @@ fn run(
     }))
 }
 
-/// How often is looked what a guarded program waits for.
+/// How often a guarded program's waits are checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Since when those run that have not ended, by their pids. Without a time: it was over.
+/// The start times of running programs, by pid. `None`: it was killed as overdue.
 static RUNNING: Mutex<BTreeMap<u32, Option<Instant>>> = Mutex::new(BTreeMap::new());
 
 fn running() -> MutexGuard<'static, BTreeMap<u32, Option<Instant>>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills all that have run for longer than `limit`: this process is to end, and they may wait for what never comes, as a pipe in the
-/// place of a file. Returns whether there were any.
+/// Kills all programs that have run for longer than `limit`: this process is about to end, and they may wait forever,
+/// for example on a pipe in place of a file. Returns whether there were any.
 pub fn end_overdue(limit: Duration) -> bool {
     let mut is_any = false;
     for (pid, since) in running().iter_mut() {
         if since.is_some_and(|since| since.elapsed() > limit) {
             (*since, is_any) = (None, true);
-            // It may have ended this moment.
+            // It may have ended just now.
             let _ = Pid::from_raw(pid.cast_signed())
                 .map(|group| kill_process_group(group, Signal::KILL));
         }
@@ -112,7 +112,7 @@ pub fn end_overdue(limit: Duration) -> bool {
     is_any
 }
 
-/// One of the running.
+/// A registration in [`RUNNING`].
 struct Bounded(u32);
 
 impl Bounded {
@@ -121,7 +121,7 @@ impl Bounded {
         Bounded(pid)
     }
 
-    /// Returns whether it was ended before its time.
+    /// Returns whether it was killed as overdue.
     fn end(self) -> bool {
         running().get(&self.0).is_some_and(Option::is_none)
     }

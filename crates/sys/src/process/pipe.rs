@@ -1,9 +1,9 @@
-//! A pipe that is read to its end in a thread, so that who writes is never kept waiting.
+//! Reads a pipe to its end in a thread, so that the writer never blocks.
 
 use std::io::{self, ErrorKind, PipeReader, Read};
 use std::sync::mpsc::{self, Receiver};
 
-/// Pushes what `pipe` holds to `all`, which comes when all who write have closed it.
+/// Pushes the content of `pipe` to `all`, which is sent once all writers have closed it.
 ///
 /// # Errors
 /// No thread can be started.
@@ -23,7 +23,7 @@ pub(super) fn read_all<T: Send + 'static>(
                 Err(_) => break,
             }
         }
-        // Nobody may be listening any more.
+        // The receiver may be gone.
         let _ = sender.send(all);
     })?;
     Ok(receiver)

@@ -1,4 +1,4 @@
-//! A running program and all that it starts. It doesn't know why it runs.
+//! A running program and its descendants. Knows nothing of its purpose.
 
 use std::fmt;
 use std::io;
@@ -13,22 +13,22 @@ use super::family;
 use super::mark::Mark;
 use super::table;
 
-/// How a program ended; it is shown in words that follow the program's name.
+/// How a program ended; prints as words that follow its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramExit {
     /// By itself, with this status.
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// Its status was taken by somebody else (this process ignores SIGCHLD).
+    /// Its status was collected elsewhere (this process ignores SIGCHLD).
     Lost,
 }
 
-/// What the process is that was started.
+/// The kind of the started process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
     Program,
-    /// The parent of the program: it ends when the program does, with its status, and obeys no signal for it.
+    /// The parent of the program: it ends when the program does, with the same status, and does not pass signals on.
     Wrapper,
 }
 
@@ -41,8 +41,7 @@ pub struct RunningProgram {
     start_time: u64,
     mark: Option<Mark>,
     seen: Arc<Mutex<Seen>>,
-    /// Descendants seen at earlier looks: found again even where they have lost their parent and cleared their
-    /// environment since.
+    /// Descendants seen earlier: found again even if they have lost their parent and cleared their environment since.
     remembered: Vec<table::ProcessEntry>,
     is_reaped: bool,
 }
@@ -73,7 +72,7 @@ impl RunningProgram {
             is_reaped: false,
         };
         let waited = pid_of(pid);
-        // The thread only looks (NOWAIT): until the owner reaps the child, its pid and its group are nobody else's.
+        // The thread only observes (NOWAIT): until the owner reaps the child, its pid and group are not reused.
         std::thread::Builder::new()
             .name(format!("wait-{pid}"))
             .stack_size(64 * 1024)
@@ -90,12 +89,12 @@ impl RunningProgram {
         self.inner.id()
     }
 
-    /// How it ended, if it has. Its descendants may live on: see [`RunningProgram::sweep`].
+    /// Returns how it ended, if it has. Its descendants may live on: see [`RunningProgram::sweep`].
     pub fn exit(&self) -> Option<ProgramExit> {
         lock(&self.seen).exit
     }
 
-    /// Sleep until it has ended, at most for `timeout`.
+    /// Sleeps until it has ended, at most for `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<ProgramExit> {
         let bell = Bell::new();
         self.wake(&bell);
@@ -103,7 +102,7 @@ impl RunningProgram {
         self.exit()
     }
 
-    /// Let `bell` ring when it has ended, at once if it has already.
+    /// Rings `bell` when it has ended; at once if it has already.
     pub fn wake(&self, bell: &Bell) {
         let mut seen = lock(&self.seen);
         match seen.exit {
@@ -112,17 +111,17 @@ impl RunningProgram {
         }
     }
 
-    /// Send `signal` to the program alone, not to what it started.
+    /// Sends `signal` to the program only, not to its descendants.
     pub fn signal(&self, signal: Signal) {
         if self.root == Root::Wrapper && !self.is_reaped {
             send(&table::wrapped_by(self.pid()), signal);
         } else if !self.is_reaped {
-            // It may have ended just now: then there is nothing to tell it.
+            // It may have ended just now.
             let _ = kill_process(pid_of(self.pid()), signal);
         }
     }
 
-    /// The program and its living descendants, those of earlier looks included.
+    /// Returns the program and its living descendants, including those seen earlier.
     pub fn members(&self) -> Vec<table::ProcessEntry> {
         let root = (!self.is_reaped).then_some(self.pid());
         let all = table::all();
@@ -145,16 +144,16 @@ impl RunningProgram {
         members
     }
 
-    /// Look at the whole tree, remember it, and give its resident memory in MiB. To be called now and then.
+    /// Records the whole tree and returns its resident memory in MiB. Call it now and then.
     pub fn look(&mut self) -> u64 {
         self.remembered = self.members();
         table::resident_mib(&self.remembered)
     }
 
-    /// Ask the whole tree to end (TERM), without waiting.
+    /// Asks the whole tree to end (TERM), without waiting.
     pub fn request_end(&mut self) {
         self.look();
-        // A wrapper that was ended would leave its program behind, in the middle of its polite end.
+        // Ending the wrapper would orphan its program in the middle of its graceful end.
         let is_asked =
             |entry: &&table::ProcessEntry| self.root == Root::Program || entry.pid != self.pid();
         request_end(
@@ -167,7 +166,7 @@ impl RunningProgram {
         );
     }
 
-    /// Ends the whole tree: TERM, `grace`, KILL; returns when nothing is left, or nothing that the system ends.
+    /// Ends the whole tree: TERM, `grace`, KILL. Returns when nothing is left, or only processes that resist SIGKILL.
     pub fn end(&mut self, grace: Duration) {
         if !self.has_left_nothing() {
             end_found(|| self.members(), grace);
@@ -175,13 +174,13 @@ impl RunningProgram {
         self.reap();
     }
 
-    /// After the program has ended: end what it left behind. A program that still runs is ended too.
+    /// Ends the processes that the ended program left behind. A program that still runs is ended too.
     pub fn sweep(&mut self) {
         self.end(Duration::from_millis(500));
     }
 
-    /// It has ended by itself, soon enough not to have been looked at, and nothing that it started lives: all processes
-    /// need not be looked at then.
+    /// Returns true if it ended by itself before it was ever looked at, and no descendant lives: then the process table
+    /// need not be searched.
     fn has_left_nothing(&self) -> bool {
         self.exit().is_some() && self.remembered.is_empty() && family::lock().has_no_orphans()
     }
@@ -190,15 +189,15 @@ impl RunningProgram {
         let is_root = root.is_some_and(|root| entry.pid == root || entry.group == root);
         is_root || {
             let family = family::lock();
-            // An adopted orphan that bears no mark can't be told from another run's, unless there is no other run.
+            // An adopted orphan without a mark can't be told from another run's, unless there is no other run.
             family.is_adopted(entry) && family.is_only(self.pid())
         }
     }
 
-    /// Gives the pid of a program that has ended back. What it left running is not looked for.
+    /// Reaps an ended program. Descendants that still run are not searched for.
     pub(super) fn reap(&mut self) {
         if self.exit().is_some() || self.wait(Duration::from_secs(1)).is_some() {
-            // The status is known already; this gives the pid back.
+            // The status is known already; this frees the pid.
             self.is_reaped = self.inner.wait().is_ok();
             family::lock().remove(self.pid());
         }

@@ -19,35 +19,36 @@ use super::mark::Mark;
 use super::running_program::{Root, RunningProgram};
 use super::with_parent::end_with_us;
 
-/// A program to start. Its environment is `env` and the mark, over this process's own if it inherits that: without the variables
-/// that point git at another repository, and without `env_remove`. To git each object is what its ID names.
+/// A program to start. Its environment is `env` and the mark, over this process's own if `inherits` is set, without
+/// `env_remove` and the variables that point git at another repository. Git object replacement is disabled.
 #[derive(Debug)]
 pub struct Spec {
-    /// A program and its arguments that start the program and stay its parent: a sandbox. Mostly nothing.
+    /// A program and its arguments that start the program and stay its parent: a sandbox. Usually empty.
     pub wrapper: Vec<OsString>,
     pub program: PathBuf,
     pub args: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub env_remove: Vec<OsString>,
-    /// It reads what others change meanwhile, as git does in a worktree: it ends with us, and soon if it comes upon a pipe in the place of a
-    /// file. Only for [`run_program`](super::run_program).
+    /// The program reads files that others may change, as git does in a worktree. It ends with us, and soon if it comes
+    /// upon a pipe in place of a file. Only for [`run_program`](super::run_program).
     pub is_guarded: bool,
-    /// For Tavern's own helpers. What works for an item is given what it is to have.
+    /// Whether it inherits our environment; for Tavern's own helpers. Programs that work on items get only given
+    /// variables.
     pub inherits: bool,
     pub cwd: PathBuf,
-    /// A file is read from its present place on; the program holds a lock on it too, if there is one.
+    /// A file is read from its current position; the program also shares its lock, if there is one.
     pub stdin: Stdio,
-    /// Its whole input, in place of `stdin`. A thread writes it, so a program that never reads blocks nobody.
+    /// Its whole input, in place of `stdin`. A thread writes it, so a program that never reads blocks no caller.
     pub input: Option<Vec<u8>>,
-    /// A file rather than a pipe: it loses nothing when the supervisor dies.
+    /// Use a file rather than a pipe: nothing is lost when the supervisor dies.
     pub stdout: Stdio,
     pub stderr: Stdio,
-    /// Borne by it and by all that it starts.
+    /// Set for it and its descendants.
     pub mark: Option<Mark>,
 }
 
-/// Variables that make git work on another repository than that of the current folder (gitrepository-layout(5)): set
-/// when Tavern runs from a git hook, and never meant for a program in a worktree.
+/// Variables that make git work on another repository than that of the current folder (gitrepository-layout(5)). They
+/// are set when Tavern runs from a git hook, and never meant for a program in a worktree.
 const GIT_VARIABLES: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -59,29 +60,29 @@ const GIT_VARIABLES: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// git shows no object in the place of another (`git replace`), and no commit rests on others than it says (`info/grafts`): what is
-/// judged, verified and merged is what its ID names, and whoever can write in `.git` can't change that.
+/// Disables `git replace` and `info/grafts`: the content that is judged, verified and merged is what its ID names, even
+/// if an attacker can write in `.git`.
 const TRUE_OBJECTS: [(&str, &str); 2] = [
     ("GIT_NO_REPLACE_OBJECTS", "1"),
-    // Of a file that is there, be it empty, git would print a warning.
+    // For an existing file, even an empty one, git would print a warning.
     ("GIT_GRAFT_FILE", "/dev/null/grafts"),
 ];
 
-/// Set for programs that nobody sits before: git and ssh fail where they would ask or edit.
+/// Set for unattended programs: git and ssh fail where they would ask or edit.
 pub const UNATTENDED: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_EDITOR", "true"),
-    // Else `sequence.editor` wins for a rebase.
+    // Otherwise `sequence.editor` wins for a rebase.
     ("GIT_SEQUENCE_EDITOR", "true"),
-    // Nothing to ask with: it wins over `core.askPass` and SSH_ASKPASS, and editors' terminals set it to a window.
+    // An empty value overrides `core.askPass` and SSH_ASKPASS; editors' terminals set it to a window.
     ("GIT_ASKPASS", ""),
-    // Else ssh asks at the terminal, which no group in the background may read from.
+    // Otherwise ssh asks at the terminal, which a background group may not read from.
     ("SSH_ASKPASS", "false"),
     ("SSH_ASKPASS_REQUIRE", "force"),
 ];
 
 impl Spec {
-    /// `program` in `cwd`, with no arguments, no input and no output.
+    /// Starts `program` in `cwd`, with no arguments, no input and no output.
     pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Spec {
         Spec {
             wrapper: Vec::new(),
@@ -111,10 +112,10 @@ impl Spec {
     }
 }
 
-/// Starts it in a process group of its own. It is ended with all its descendants when the [`RunningProgram`] is dropped.
+/// Starts it in a process group of its own. It is ended with its descendants when the [`RunningProgram`] is dropped.
 ///
 /// # Errors
-/// What the system says, with the program's or the folder's name in it.
+/// The system's error, with the program's or the folder's name.
 pub fn start(spec: Spec) -> io::Result<RunningProgram> {
     let mut command = command(&spec)?;
     let stdin = if spec.input.is_some() {
@@ -132,8 +133,8 @@ pub fn start(spec: Spec) -> io::Result<RunningProgram> {
     }
     let mut live = family::lock();
     let started = command.spawn();
-    // The command holds this process's copies of the streams: they must be gone, or a log would look locked and a
-    // pipe would never end.
+    // The command holds copies of the streams. They must be dropped, or a log would look locked and a pipe would never
+    // end.
     let first = command.get_program().to_owned();
     drop(command);
     let mut child = started.map_err(|error| not_started(&first, &error))?;
@@ -149,17 +150,17 @@ pub fn start(spec: Spec) -> io::Result<RunningProgram> {
     let running = RunningProgram::new(child, spec.mark, root)?;
     if let (Some(bytes), Some(mut pipe)) = (spec.input, pipe) {
         std::thread::Builder::new().spawn(move || {
-            // A program may end, or stop reading, before it has read all: that is its right.
+            // A program may end, or stop reading, before it has read everything.
             let _ = pipe.write_all(&bytes);
         })?;
     }
     Ok(running)
 }
 
-/// Program, arguments, environment and folder of `spec`; streams and group are the caller's.
+/// Builds the command of `spec`: program, arguments, environment and folder; streams and group are the caller's.
 ///
 /// # Errors
-/// The folder is not there.
+/// The folder does not exist.
 pub(super) fn command(spec: &Spec) -> io::Result<Command> {
     if !spec.cwd.is_dir() {
         // The system reports a missing folder as a missing program.
@@ -214,7 +215,7 @@ pub(super) fn command(spec: &Spec) -> io::Result<Command> {
     Ok(command)
 }
 
-/// What to do where the system starts neither programs nor threads any more ([`io::ErrorKind::WouldBlock`]).
+/// The hint if the system starts no more programs or threads ([`io::ErrorKind::WouldBlock`]).
 pub const TOO_MANY: &str = "too many processes run: end some, or allow more (`ulimit -u`, or `pids.max` of a container), then run the same command again";
 
 pub(super) fn not_started(program: &OsStr, error: &io::Error) -> io::Error {
@@ -224,12 +225,13 @@ pub(super) fn not_started(program: &OsStr, error: &io::Error) -> io::Error {
     )
 }
 
-/// The file that `program` names: itself if it has a slash in it, else the first executable of that name on PATH.
+/// Returns the file that `program` names: itself if it contains a slash, else the first executable of that name on
+/// PATH.
 pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     find_program_on(&env::var_os("PATH").unwrap_or_default(), program)
 }
 
-/// As [`find_program`], on another `PATH` than this process's own.
+/// Like [`find_program`], with another `PATH` than this process's own.
 pub fn find_program_on(path: &OsStr, program: &OsStr) -> Option<PathBuf> {
     let name = Path::new(program);
     if program.as_encoded_bytes().contains(&b'/') {
@@ -240,19 +242,19 @@ pub fn find_program_on(path: &OsStr, program: &OsStr) -> Option<PathBuf> {
         .find(|path| is_executable(path))
 }
 
-/// `PATH` without folders that are elsewhere in each folder (`.`, `node_modules/.bin`): what lies there is whoever's work is there.
+/// Returns `PATH` without relative folders (`.`, `node_modules/.bin`), whose content depends on the work in the current
+/// folder.
 pub fn fixed(path: &OsStr) -> OsString {
     let folders = env::split_paths(path).filter(|folder| folder.is_absolute());
     env::join_paths(folders).expect("each was between two colons")
 }
 
-/// As [`find_program_on`], which is asked once for each program: else the system tries one folder after the other at each
-/// start.
+/// Like [`find_program_on`], cached per program: otherwise the system tries one folder after the other at each start.
 fn found_before(path: OsString, program: &OsStr) -> Option<PathBuf> {
     static FOUND: Mutex<BTreeMap<(OsString, OsString), PathBuf>> = Mutex::new(BTreeMap::new());
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (path, program.to_owned());
-    // It may have been moved, or installed anew elsewhere.
+    // It may have been moved, or reinstalled elsewhere.
     if let Some(found) = known.get(&key).filter(|found| is_executable(found)) {
         return Some(found.clone());
     }

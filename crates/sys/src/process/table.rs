@@ -1,4 +1,4 @@
-//! The table of processes as `/proc` shows it, and which of them belong together. It ends none of them.
+//! The process table of `/proc`, and which processes belong together. It ends none of them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,24 +13,24 @@ pub struct ProcessEntry {
     pub parent: u32,
     pub group: u32,
     pub session: u32,
-    /// Ticks since boot at which it started: with the pid, this names one process and no later one.
+    /// Start time in ticks since boot: with the pid, it identifies one process.
     pub start_time: u64,
     /// Resident memory in pages.
     pub resident_pages: u64,
-    /// True if it has ended and only waits to be reaped.
+    /// Whether it has ended and only waits to be reaped.
     pub is_zombie: bool,
 }
 
 impl ProcessEntry {
-    /// The process `pid` as it is now; `None` if there is none.
+    /// Returns the current process `pid`; `None` if there is none.
     pub fn of(pid: u32) -> Option<ProcessEntry> {
         named(pid).map(|(entry, _)| entry)
     }
 }
 
-/// The process `pid`, and its program's name, of which the kernel keeps 15 bytes.
+/// Returns the process `pid` and its program's name, of which the kernel keeps 15 bytes.
 pub(super) fn named(pid: u32) -> Option<(ProcessEntry, Vec<u8>)> {
-    // Longer than all that is read of it.
+    // Longer than the part that is needed.
     let mut stat = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat"))
         .ok()?
@@ -39,7 +39,7 @@ pub(super) fn named(pid: u32) -> Option<(ProcessEntry, Vec<u8>)> {
     parse_stat(&stat[..length])
 }
 
-/// Every process that can be seen.
+/// Returns every visible process.
 pub fn all() -> Vec<ProcessEntry> {
     let Ok(folder) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -50,8 +50,8 @@ pub fn all() -> Vec<ProcessEntry> {
         .collect()
 }
 
-/// The children of this process, dead ones that nobody has reaped included; `None` where the system has no list of them
-/// (CONFIG_PROC_CHILDREN). An orphan that is adopted becomes a child of the first thread, which is always there.
+/// Returns the children of this process, including unreaped ones; `None` if the system has no list of them
+/// (CONFIG_PROC_CHILDREN). An adopted orphan becomes a child of the first thread, which is always there.
 pub(super) fn own_children() -> Option<Vec<u32>> {
     let threads = fs::read_dir("/proc/self/task").ok()?.filter_map(Result::ok);
     // A thread that has ended meanwhile has none.
@@ -65,17 +65,19 @@ pub(super) fn own_children() -> Option<Vec<u32>> {
     (!lists.is_empty()).then(|| pids.collect())
 }
 
-/// The living processes of `all` that belong to a run: those that `is_seed` knows, all that bear `mark`, all descendants
-/// of these, and all in a group or session that one of these leads. Never this process, its ancestors, or pid 1.
+/// Returns the living processes of `all` that belong to a run: those for which `is_seed` is true, those with `mark`,
+/// their descendants, and all in a group or session that one of these leads. Never this process, its ancestors, or pid
+/// 1.
 ///
-/// None of them started before `since` (in ticks, as [`ProcessEntry::start_time`]), so the others' environments are not read.
+/// None of them started before `since` (in ticks, as [`ProcessEntry::start_time`]), so older processes' environments
+/// are not read.
 pub(super) fn members(
     all: Vec<ProcessEntry>,
     is_seed: impl Fn(&ProcessEntry) -> bool,
     mark: Option<&Mark>,
     since: u64,
 ) -> Vec<ProcessEntry> {
-    // Pid 0 is the kernel's, and leads what no one leads.
+    // Pid 0 is the kernel's, and stands for groups without a leader.
     let spared: HashSet<u32> = [0, 1, std::process::id()]
         .into_iter()
         .chain(above())
@@ -92,8 +94,8 @@ pub(super) fn members(
     loop {
         let before = found.len();
         for entry in &all {
-            // A group or session counts only if a member leads it: a member may well have been started in the session
-            // of a person's terminal, whose shell is not to be ended.
+            // A group or session counts only if a member leads it: a member may have been started in the session of a
+            // person's terminal, whose shell must not be ended.
             let is_led = [entry.parent, entry.group, entry.session]
                 .iter()
                 .any(|leader| found.contains(leader));
@@ -110,13 +112,13 @@ pub(super) fn members(
         .collect()
 }
 
-/// The living processes that bear `mark`, and their descendants.
+/// Returns the living processes with `mark`, and their descendants.
 pub fn marked(mark: &Mark) -> Vec<ProcessEntry> {
     members(all(), |_| false, Some(mark), 0)
 }
 
-/// The program that the wrapper `pid` has started: its child. In a pid namespace of its own that is the first process of that,
-/// which only reaps; then it is the first child of that one, since all others came later.
+/// Returns the program that the wrapper `pid` started: its child. In a separate pid namespace that child is its first
+/// process, which only reaps; then the program is that one's first child, since all others came later.
 pub(super) fn wrapped_by(pid: u32) -> Vec<ProcessEntry> {
     let all = all();
     let children = |pid: u32| {
@@ -134,7 +136,7 @@ pub(super) fn wrapped_by(pid: u32) -> Vec<ProcessEntry> {
     children(pid).filter_map(program).collect()
 }
 
-/// It is process 1 of a pid namespace below the one that `/proc` shows.
+/// Returns true if it is process 1 of a pid namespace below the one that `/proc` shows.
 fn leads_namespace(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let pids = status
@@ -144,7 +146,7 @@ fn leads_namespace(pid: u32) -> bool {
     pids.split_whitespace().skip(1).last() == Some("1")
 }
 
-/// Resident memory of `members`, in MiB, summed: pages shared between them are counted for each.
+/// Returns the summed resident memory of `members` in MiB; shared pages are counted for each.
 pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
     let page = rustix::param::page_size() as u64;
     members
@@ -154,7 +156,7 @@ pub fn resident_mib(members: &[ProcessEntry]) -> u64 {
         / (1024 * 1024)
 }
 
-/// The processes above this one, and pid 1, as far as they can be seen.
+/// Returns the ancestors of this process, and pid 1, as far as visible.
 fn above() -> Vec<u32> {
     let mut above = Vec::new();
     let mut next = ProcessEntry::of(std::process::id());
@@ -166,7 +168,7 @@ fn above() -> Vec<u32> {
     above
 }
 
-/// The values of [`Mark::RUN`] of all processes that live.
+/// Returns the values of [`Mark::RUN`] of all living processes.
 pub fn marks() -> Vec<String> {
     let living = all().into_iter().filter(|entry| !entry.is_zombie);
     let environs: Vec<Vec<u8>> = living.filter_map(|entry| environ(entry.pid)).collect();
@@ -187,11 +189,11 @@ fn is_marked(pid: u32, mark: &Mark) -> bool {
     environ(pid).is_some_and(|environ| mark.is_in(&environ))
 }
 
-/// The environment that a process was started with; `None` for another user's, which is none of ours.
+/// Returns the environment that a process was started with; `None` for another user's.
 pub(super) fn environ(pid: u32) -> Option<Vec<u8>> {
-    // Linux bounds it to 6 MB.
+    // Linux limits it to 6 MB.
     const MOST: u64 = 8 * 1024 * 1024;
-    // Mostly one read brings it all.
+    // Usually one read is enough.
     let mut environ = Vec::with_capacity(16 * 1024);
     fs::File::open(format!("/proc/{pid}/environ"))
         .ok()?
@@ -202,7 +204,7 @@ pub(super) fn environ(pid: u32) -> Option<Vec<u8>> {
 }
 
 fn parse_stat(stat: &[u8]) -> Option<(ProcessEntry, Vec<u8>)> {
-    // The program's name stands in parentheses and may itself hold blanks and parentheses: the last one closes it.
+    // The program's name is in parentheses and may itself contain blanks and parentheses: the last one closes it.
     let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let pid = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?)

@@ -1,5 +1,5 @@
-//! Whether a program waits for what never comes: it opens or reads a pipe, or reads a device without an end, that somebody has put in the
-//! place of a file after it was looked for. Linux shows it (proc_pid_syscall(5)), to the parent at least.
+//! Detects a program that waits forever: it opens or reads a pipe, or reads an endless device, that was put in place of
+//! a file after the check. Linux shows this (proc_pid_syscall(5)), at least to the parent.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::table;
 use crate::clock;
 
-/// For so long. A file on a slow network may take some time to be opened.
+/// How long a wait may last. A file on a slow network may take some time to open.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The system calls that open a file.
@@ -21,7 +21,7 @@ const OPENING: [libc::c_long; 3] = [libc::SYS_open, libc::SYS_openat, libc::SYS_
 #[cfg(not(target_arch = "x86_64"))]
 const OPENING: [libc::c_long; 2] = [libc::SYS_openat, libc::SYS_openat2];
 
-/// What the processes of one group wait for, and since when.
+/// The waits of the processes of one group, with their start times.
 pub(super) struct Waits {
     group: u32,
     seen: BTreeMap<u32, (String, Instant)>,
@@ -35,8 +35,8 @@ impl Waits {
         }
     }
 
-    /// Looks at those of the group that are of the same program as its first one: what else it has started may open what it likes.
-    /// Returns whether one waits for the same as at all looks for some time.
+    /// Checks the processes of the group that run the same program as its first one; other children may open any file.
+    /// Returns whether one has waited for the same file at all checks for some time.
     pub(super) fn are_endless(&mut self) -> bool {
         let Some((_, first)) = table::named(self.group) else {
             return false;
@@ -63,14 +63,14 @@ impl Waits {
     }
 }
 
-/// What it is just opening: for a moment, unless that is a pipe.
+/// Returns the open call in progress: it lasts for a moment, unless it opens a pipe.
 fn opened(pid: u32) -> Option<String> {
     let call = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let number = call.split(' ').next()?.parse().ok()?;
     OPENING.contains(&number).then_some(call)
 }
 
-/// A pipe or a device that it reads and has opened by its path.
+/// Returns a pipe or a device that it reads and has opened by path.
 fn held(pid: u32) -> Option<String> {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let mut open = open.filter_map(Result::ok).map(|entry| entry.path());
@@ -88,7 +88,7 @@ fn is_endless(open: &Path) -> bool {
         })
 }
 
-/// Its flags, an octal number, end with 1 if it is only written to.
+/// The flags, an octal number, end with 1 if the file is write-only.
 fn is_read(pid: u32, open: &Path) -> bool {
     let number = open.file_name().unwrap_or_default();
     let number = String::from_utf8_lossy(number.as_bytes());

@@ -1,4 +1,4 @@
-//! A child that is asked to end when this process is killed: it could wait for ever, and nobody would look after it.
+//! Ends a child when this process is killed: it could otherwise wait forever, unsupervised.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
-/// `command` is asked to end (TERM) when the thread ends that starts it, so that one must wait for it.
+/// Makes `command` receive TERM when the thread that starts it ends, so that thread must wait for it.
 #[expect(
     unsafe_code,
     reason = "no crate offers it without; between fork and exec there are system calls alone"
@@ -15,7 +15,7 @@ pub(super) fn end_with_us(command: &mut Command) {
     let own = getpid();
     let ask = move || {
         set_parent_process_death_signal(Some(Signal::TERM))?;
-        // It may have been killed before that.
+        // This process may have been killed before that.
         if getppid() == Some(own) {
             Ok(())
         } else {

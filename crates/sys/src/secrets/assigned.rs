@@ -1,4 +1,4 @@
-//! Secrets that a text gives to a name: assignments of programs and files, flags, headers, addresses.
+//! Secrets assigned to a name: in code and settings, flags, headers, URLs.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -8,10 +8,10 @@ use super::names::{Named, named};
 use super::shape::{is_key, is_password, is_password_in_address, is_random, stands_for_value};
 use super::text::{MOST, Text, is_word};
 
-/// Where a secret begins and ends, and what it is called.
+/// The beginning, the end and the name of a secret.
 pub(super) type Found<'t> = (usize, usize, &'t [u8]);
 
-/// The secret that belongs to the word at `at`.
+/// Returns the secret that belongs to the word at `at`.
 pub(super) fn assigned_at<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
     let end = text.run(at, is_word);
     let name = &text.bytes()[at..end];
@@ -30,7 +30,7 @@ pub(super) fn assigned_at<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
 }
 
 fn in_assignment<'t>(text: &Text<'t>, at: usize, end: usize) -> Option<Found<'t>> {
-    // What follows first, for few words have it.
+    // The joint is checked first, since few words have one.
     let (joint, value) = joint(text, at, end)?;
     let name = &text.bytes()[at..end];
     let before = text.before(at);
@@ -87,18 +87,18 @@ fn in_assignment<'t>(text: &Text<'t>, at: usize, end: usize) -> Option<Found<'t>
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Joint {
     Equals,
-    /// That of a variable among others.
+    /// A variable in a dump of the environment.
     Dump,
     Colon,
-    /// As addresses have either.
+    /// Percent-encoded, as in URLs.
     Encoded,
     /// `<name>value<`
     Tag,
-    /// A blank, or the line of a table.
+    /// A blank, or a column of a table.
     Blank,
 }
 
-/// What joins the name that ends there with its value, and where that begins.
+/// Returns how the name is joined with its value, and where the value begins.
 fn joint(text: &Text<'_>, at: usize, end: usize) -> Option<(Joint, usize)> {
     let closer = opener(text, end).0;
     let bracket = if text.get(closer) == Some(b']') {
@@ -129,13 +129,13 @@ fn joint(text: &Text<'_>, at: usize, end: usize) -> Option<(Joint, usize)> {
     })
 }
 
-/// What ends a value in quotes.
+/// The end of a quoted value.
 struct Closer {
     slashes: usize,
     quote: &'static str,
 }
 
-/// The place after the quote at `at`, if there is one: escaped, as in JSON that is text in JSON, too.
+/// Returns the position after the quote at `at`, if there is one; it may be escaped, as in JSON within JSON.
 fn opener(text: &Text<'_>, at: usize) -> (usize, Option<Closer>) {
     let begin = text.run(at, |byte| byte == b'\\');
     let slashes = begin - at;
@@ -162,7 +162,7 @@ fn closing(text: &Text<'_>, value: usize, closer: &Closer) -> usize {
             _ if text.has(quote, closer.quote) && !is_escape => {
                 return if closer.slashes > 0 { at } else { quote };
             }
-            // The text of JSON that it stands in.
+            // The end of the surrounding JSON string.
             Some(b'"') if slashes == 0 => return at,
             _ if quote > value + MOST => return quote,
             _ => at = quote + 1,
@@ -176,7 +176,7 @@ fn line_end(text: &Text<'_>, value: usize) -> usize {
     })
 }
 
-/// In a dump of the environment a value is all up to a blank.
+/// Returns the end of an unquoted value; in a dump of the environment it extends to the next blank.
 fn unquoted(text: &Text<'_>, value: usize, joint: Joint) -> usize {
     let is_dump = joint == Joint::Dump;
     let is_part = |byte: u8| {
@@ -204,7 +204,7 @@ fn unquoted(text: &Text<'_>, value: usize, joint: Joint) -> usize {
     end - kept.take_while(|byte| b".,:;".contains(byte)).count()
 }
 
-/// Whether what stands after the comma is a key as the one before is.
+/// Returns whether the part after the comma is a key like the one before it.
 fn is_listed(text: &Text<'_>, value: usize, comma: usize) -> bool {
     let next = text.run(comma + 1, is_word);
     let last = text.bytes()[value..comma]
@@ -218,7 +218,7 @@ fn is_list(value: &[u8]) -> bool {
     value.iter().take(256).any(|byte| b", ;".contains(byte))
 }
 
-/// `Bearer ` and the like before what is secret.
+/// Skips `Bearer ` and similar schemes before the secret.
 fn after_scheme(text: &Text<'_>, value: usize) -> usize {
     let word = text.run(value, |byte| byte.is_ascii_alphabetic());
     let is_scheme = ["bearer", "basic", "token", "bot", "apikey", "splunk"]
@@ -243,7 +243,7 @@ fn in_header<'t>(text: &Text<'t>, name: &'t [u8], value: usize) -> Option<Found<
     fits.then_some((value, end, name))
 }
 
-/// Whether it is base64 of a user and a password, or of a password.
+/// Returns whether it is base64 of a user and a password, or of a password.
 fn has_credentials(value: &[u8]) -> bool {
     const BASE64: GeneralPurpose = GeneralPurpose::new(
         &base64::alphabet::STANDARD,
@@ -260,7 +260,7 @@ fn has_credentials(value: &[u8]) -> bool {
     })
 }
 
-/// The password after the user, or a user that is a key.
+/// Returns the password after the user, or a user that is a key.
 fn in_address<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
     let is_part = |byte: u8| byte > b' ' && byte < 0x7f && !b"/?#\"'`\\<>@()[]|".contains(&byte);
     let end = text.bounded(at, 12, is_part);
@@ -278,7 +278,7 @@ fn in_address<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
     fits.then_some((begin, end, b"password"))
 }
 
-/// Short flags, and the programs that they have a password of.
+/// Short flags that take a password, and their programs.
 const FLAGS: [(&[u8], &[u8]); 7] = [
     (b"-p", b"login "),
     (b"-p", b"sshpass "),
@@ -338,12 +338,12 @@ fn trimmed(name: &[u8]) -> &[u8] {
     &name[start..]
 }
 
-/// `login joe password …`
+/// Returns true within `login joe password …`.
 fn is_netrc(text: &Text<'_>, at: usize) -> bool {
     text.before(at).windows(6).any(|part| part == b"login ")
 }
 
-/// `host:port:database:user:password`, and nothing after it.
+/// Matches `host:port:database:user:password`, with nothing after it.
 fn in_pgpass<'t>(text: &Text<'t>, at: usize) -> Option<Found<'t>> {
     let is_start = |byte: &u8| byte.is_ascii_whitespace() || b"\"'".contains(byte);
     if !text.before(at).last().is_none_or(is_start) {

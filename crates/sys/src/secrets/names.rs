@@ -1,10 +1,10 @@
-//! Whether a name is that of a secret: its words tell, however they are joined (`api_key`, `apiKey`, `API-KEYS`, `PGPASSWORD`).
+//! Recognises names of secrets by their words, however joined (`api_key`, `apiKey`, `API-KEYS`, `PGPASSWORD`).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     Password,
     Key,
-    /// A header, of which all is secret that looks so.
+    /// A header, of which each part that looks secret counts.
     Cookie,
 }
 
@@ -30,7 +30,7 @@ const KEYS: [&str; 9] = [
     "sig",
 ];
 
-/// At the end of a word that is joined with another.
+/// Endings of words joined with another.
 const JOINED: [&str; 13] = [
     "password",
     "passwd",
@@ -47,10 +47,10 @@ const JOINED: [&str; 13] = [
     "masterkey",
 ];
 
-/// Two words that tell together what the second alone does not.
+/// Pairs of words that name a secret only together.
 const PAIRS: [[&str; 2]; 1] = [["amz", "signature"]];
 
-/// Last words of a name that tell where a secret is, or something else of it.
+/// Last words of names for a secret's location or another property of it.
 const PLACES: [&str; 38] = [
     "algorithm",
     "budget",
@@ -92,7 +92,7 @@ const PLACES: [&str; 38] = [
     "at",
 ];
 
-/// Words that tell of a key that locks nothing, or of tokens that are counted.
+/// Words of names for keys that unlock nothing, or for counted tokens.
 const OTHERS: [&str; 45] = [
     "cache",
     "cached",
@@ -141,10 +141,10 @@ const OTHERS: [&str; 45] = [
     "unique",
 ];
 
-/// Words of a name that are looked at, from its end.
+/// The most words of a name that are checked, from its end.
 const MOST: usize = 12;
 
-/// Of the name and the word before it, if there is one.
+/// Returns the kind of a secret's name, given the word before it, if any.
 pub(super) fn named(before: &[u8], name: &[u8]) -> Option<Named> {
     if name.len() > 80 || !may_tell(name) {
         return None;
@@ -166,7 +166,7 @@ pub(super) fn named(before: &[u8], name: &[u8]) -> Option<Named> {
     {
         return None;
     }
-    // `PASS: test_login` tells of a test.
+    // `PASS: test_login` reports a test.
     let is_password = |word: &&[u8]| among(word, &PASSWORDS) && !(count == 1 && *word == b"PASS");
     let is_key = |word: &&[u8]| {
         among(word, &KEYS) && !(count == 1 && is(word, "key") && !tells_of_key(before))
@@ -206,7 +206,7 @@ pub(super) fn named(before: &[u8], name: &[u8]) -> Option<Named> {
     }
 }
 
-/// Most names are told apart by their letters alone.
+/// A cheap filter: the letters alone rule out most names.
 fn may_tell(name: &[u8]) -> bool {
     (0..name.len()).any(|at| {
         let begins = |part: &str| {
@@ -226,7 +226,7 @@ fn may_tell(name: &[u8]) -> bool {
     })
 }
 
-/// `Secret access key`, but not `key` alone.
+/// Accepts `Secret access key`, but not `key` alone.
 fn tells_of_key(before: &[u8]) -> bool {
     const WORDS: [&str; 12] = [
         "access",
@@ -254,7 +254,7 @@ fn is_plural(word: &[u8], one: &str) -> bool {
     last.eq_ignore_ascii_case(&b's') && word.eq_ignore_ascii_case(one)
 }
 
-/// The words of a name, from its end, without the digits after them.
+/// The words of a name, from its end, without digits after them.
 struct Words<'t>(&'t [u8]);
 
 impl<'t> Iterator for Words<'t> {

@@ -1,11 +1,12 @@
-//! Whether a value looks like a secret, whatever it is called: a plain word, an identifier, a number, a path, or what stands for a
-//! value looks like none.
+//! Whether a value looks like a secret, whatever its name: plain words, identifiers, numbers, paths and placeholders do
+//! not.
 
 use super::text::is_hex;
 
-/// Made by chance, as keys are: of so many small pieces, or of so long a one, that no words are in it.
+/// Returns true if the value looks random, like a key: it has so many small pieces, or so long a one, that it can't
+/// consist of words.
 pub(super) fn is_random(value: &[u8]) -> bool {
-    // A long one is known by its beginning.
+    // The beginning of a long value is enough.
     let value = &value[..value.len().min(256)];
     let pieces = Pieces::of(value);
     let letters = pieces.letters + pieces.digits;
@@ -19,7 +20,7 @@ pub(super) fn is_random(value: &[u8]) -> bool {
             || letters >= 16 && pieces.count * 12 >= letters * 5)
 }
 
-/// No words with something between them, of small letters or capitals alone.
+/// Returns true unless it is joined words of a single case.
 pub(super) fn is_body(value: &[u8]) -> bool {
     let has = |is: fn(&u8) -> bool| value.iter().any(is);
     has_digit(value)
@@ -31,7 +32,7 @@ fn has_digit(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
 }
 
-/// What a person or a program may have as a password.
+/// Returns true if a person or a program may use it as a password.
 pub(super) fn is_password(value: &[u8]) -> bool {
     value.len() >= 8
         && value
@@ -42,7 +43,7 @@ pub(super) fn is_password(value: &[u8]) -> bool {
         && (is_random(value) || !is_path(value) && !is_prose(value))
 }
 
-/// A password where nothing else can stand, in an address: one word alone is none.
+/// Returns true for a password in a URL, where nothing else can stand; a single word is none.
 pub(super) fn is_password_in_address(value: &[u8]) -> bool {
     let is_word = value.len() < 16 && value.iter().all(u8::is_ascii_alphabetic);
     value.len() >= 8
@@ -51,7 +52,7 @@ pub(super) fn is_password_in_address(value: &[u8]) -> bool {
         && (!is_word || is_random(value) || !is_words(value))
 }
 
-/// A key that a program made.
+/// Returns true for a generated key.
 pub(super) fn is_key(value: &[u8]) -> bool {
     is_random(value)
         && !stands_for_value(value)
@@ -59,7 +60,7 @@ pub(super) fn is_key(value: &[u8]) -> bool {
         && !value.windows(3).any(|part| part == b"://")
 }
 
-/// `${NAME}`, `<your key>`, `****`, `YOUR_KEY_HERE`, a call.
+/// Returns true for placeholders: `${NAME}`, `<your key>`, `****`, `YOUR_KEY_HERE`, a call.
 pub(super) fn stands_for_value(value: &[u8]) -> bool {
     const WORDS: [&str; 10] = [
         "your",
@@ -101,7 +102,7 @@ pub(super) fn stands_for_value(value: &[u8]) -> bool {
         })
 }
 
-/// Words, as folders, branches, types and variables are called (`node_modules`, `self.token2`).
+/// Returns true for words as in names of folders, branches, types and variables (`node_modules`, `self.token2`).
 fn is_words(value: &[u8]) -> bool {
     let is_separator = |byte: &u8| !byte.is_ascii_alphanumeric();
     let words = || value.split(is_separator).filter(|word| !word.is_empty());
@@ -128,7 +129,7 @@ fn is_a_word(word: &[u8]) -> bool {
         && (letters <= 4 || pieces.count * 3 <= letters)
 }
 
-/// Several words with blanks between them, none of which is of letters and digits.
+/// Returns true for several words with blanks between them, none of which mixes letters and digits.
 fn is_prose(value: &[u8]) -> bool {
     let is_mixed = |word: &[u8]| has_digit(word) && word.iter().any(u8::is_ascii_alphabetic);
     let mut words = value.split(u8::is_ascii_whitespace);
@@ -140,13 +141,13 @@ fn is_path(value: &[u8]) -> bool {
     ["/", "~/", "./", "../"].into_iter().any(starts) || value.windows(3).any(|part| part == b"://")
 }
 
-/// The words of a value, as capitals and digits part them.
+/// The words of a value, split at capitals and digits.
 #[derive(Default)]
 struct Pieces {
     letters: usize,
     digits: usize,
     count: usize,
-    /// Letters of the longest piece that are all small or all capitals.
+    /// The length of the longest run of letters in one case.
     longest: usize,
 }
 

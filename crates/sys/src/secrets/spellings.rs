@@ -1,4 +1,4 @@
-//! How programs spell a value: as JSON, addresses and base64 have it.
+//! Spellings of a value: as in JSON, URLs and base64.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use super::text::is_word;
 
-/// A value as it stands, and as JSON, addresses and base64 have it.
+/// Returns a value as it is, and as in JSON, URLs and base64.
 pub(super) fn spellings(value: &str) -> BTreeSet<String> {
     std::iter::once(value.to_owned())
         .chain(in_json(value))
@@ -45,7 +45,7 @@ fn in_json(value: &str) -> [String; 4] {
     ]
 }
 
-/// Some programs leave a slash as it is, some write the digits small, and forms have a plus for a blank.
+/// Some programs keep slashes, some use lower-case digits, and forms encode a blank as a plus.
 fn in_addresses(value: &str) -> impl Iterator<Item = String> {
     let spelt = |left: &[u8], is_small: bool| {
         let letter = |byte: u8| match byte {
@@ -67,8 +67,8 @@ fn in_addresses(value: &str) -> impl Iterator<Item = String> {
         .flat_map(|spelt| [spelt.replace("%20", "+"), spelt])
 }
 
-/// Three bytes are four letters: what stands before the value decides which letters it is, and the outermost are not its own
-/// alone.
+/// Three bytes become four letters: the bytes before the value determine its letters, and the outermost ones are
+/// shared.
 fn in_base64(value: &str) -> impl Iterator<Item = String> {
     let spelt = move |engine: &GeneralPurpose, before: usize| {
         let letters = engine.encode([vec![0; before], value.as_bytes().to_vec()].concat());

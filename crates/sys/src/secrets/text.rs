@@ -1,4 +1,4 @@
-//! A text that is read byte by byte, and knows whether its end was seen: then what follows may change what was found.
+//! A text read byte by byte that records whether its end was reached: then more text may change the result.
 
 use std::cell::Cell;
 
@@ -9,10 +9,10 @@ pub(super) struct Text<'t> {
     last_run: Cell<(usize, usize, usize)>,
 }
 
-/// Bytes of a value that are looked at.
+/// The most bytes of a value that are examined.
 pub(super) const MOST: usize = 2048;
 
-/// Bytes before a place that tell what stands there.
+/// The most bytes of context before a position.
 pub(super) const BEFORE: usize = 160;
 
 impl<'t> Text<'t> {
@@ -28,7 +28,7 @@ impl<'t> Text<'t> {
         self.bytes
     }
 
-    /// Whether the end was seen since it was asked last.
+    /// Returns whether the end was reached since the last call.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.take()
     }
@@ -49,7 +49,7 @@ impl<'t> Text<'t> {
         rest.starts_with(part.as_ref())
     }
 
-    /// The end of the bytes that are such ones.
+    /// Returns the end of the run of bytes that satisfy `is_part`.
     pub(super) fn run(&self, at: usize, is_part: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
         if let Some(length) = rest.iter().position(|byte| !is_part(*byte)) {
@@ -59,8 +59,8 @@ impl<'t> Text<'t> {
         at + rest.len()
     }
 
-    /// The same of no more than `MOST` bytes and one. Each of many words may be followed by the same run, which is read once:
-    /// those of a kind have the same `tag`.
+    /// Like [`Text::run`], for at most `MOST` + 1 bytes. Many words may be followed by the same run, which is read
+    /// once: runs of one kind share a `tag`.
     pub(super) fn bounded(&self, at: usize, tag: usize, is_part: impl Fn(u8) -> bool) -> usize {
         let (kind, from, known) = self.last_run.get();
         let end = if kind == tag && (from..known).contains(&at) {
@@ -81,26 +81,26 @@ impl<'t> Text<'t> {
         end
     }
 
-    /// The same, without the dots that end a sentence.
+    /// Like [`Text::bounded`], without the dots that end a sentence.
     pub(super) fn sentence(&self, at: usize, tag: usize, is_part: impl Fn(u8) -> bool) -> usize {
         let end = self.bounded(at, tag, is_part);
         let dots = self.bytes[at.min(end)..end].iter().rev();
         end - dots.take_while(|byte| **byte == b'.').count()
     }
 
-    /// Those just before `at`.
+    /// Returns the bytes just before `at`.
     pub(super) fn before(&self, at: usize) -> &'t [u8] {
         &self.bytes[at.saturating_sub(BEFORE)..at]
     }
 
-    /// The same, on its line.
+    /// Returns the bytes before `at` on its line.
     pub(super) fn line_before(&self, at: usize) -> &'t [u8] {
         let before = self.before(at);
         let start = before.iter().rposition(|byte| *byte == b'\n');
         &before[start.map_or(0, |start| start + 1)..]
     }
 
-    /// What stands before `at` on its line, where that is short, or on a line of a text of JSON.
+    /// Returns the text before `at` on its line, or on a line within a JSON string; empty if it is long.
     pub(super) fn margin(&self, at: usize) -> &'t [u8] {
         let line = self.line_before(at);
         let line = match line.iter().rposition(|byte| matches!(byte, b'"' | b'\\')) {
@@ -112,7 +112,8 @@ impl<'t> Text<'t> {
     }
 }
 
-/// A token is no part of a longer word. A character as JSON or an address spells it is none, nor what sets a colour.
+/// Returns true if a token may begin here, rather than within a longer word. Escapes of JSON and URLs, and colour
+/// codes, don't count as part of a word.
 pub(super) fn is_apart(before: &[u8]) -> bool {
     let are_hex = |digits: &[&u8]| digits.iter().all(|digit| digit.is_ascii_hexdigit());
     match before {

@@ -1,5 +1,5 @@
-//! What tokens of known services look like. The shapes are those that the services document, and that scanners such as gitleaks and
-//! secretlint look for.
+//! Shapes of tokens of known services, as these document them, and as scanners such as gitleaks and secretlint use
+//! them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -7,18 +7,18 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use super::shape::{is_body, is_random};
 use super::text::{Text, is_base64, is_capital, is_hex, is_plain, is_word};
 
-/// The tokens of a service that begin alike.
+/// Tokens of a service with a common beginning.
 pub(super) struct Token {
     begins: &'static str,
     pub(super) name: &'static str,
-    /// The letters of the rest, and how many there are.
+    /// The letters of the rest, and their number.
     rest: Rest,
 }
 
 enum Rest {
     AtLeast(fn(u8) -> bool, usize),
     Exactly(fn(u8) -> bool, usize),
-    /// Where it ends, if it is one, given where the rest begins.
+    /// Returns the end, if it is a token, given the beginning of the rest.
     Other(fn(&Text<'_>, usize) -> Option<usize>),
 }
 
@@ -28,7 +28,7 @@ const fn token(begins: &'static str, name: &'static str, rest: Rest) -> Token {
     Token { begins, name, rest }
 }
 
-/// By what they begin with; of two that begin alike the longer is first.
+/// Sorted by their beginnings; of two that share one, the longer comes first.
 #[rustfmt::skip]
 const TOKENS: &[Token] = &[
     token("-----BEGIN ", "private key", Other(private_key)),
@@ -145,7 +145,7 @@ const TOKENS: &[Token] = &[
     token("ya29.", "Google token", AtLeast(is_dotted, 30)),
 ];
 
-/// Where those that begin with a byte begin in `TOKENS`, which is in their order.
+/// The index in `TOKENS`, which is sorted, of the first entry for each byte.
 const FIRST: [u8; 129] = {
     let (mut first, mut byte) = ([0; 129], 0);
     while byte < 128 {
@@ -159,7 +159,8 @@ const FIRST: [u8; 129] = {
     first
 };
 
-/// The token that begins at `at`, and where the secret in it begins and ends: an address is known without its secret.
+/// Returns the beginning, the end and the name of the secret in the token at `at`: a URL is kept except for its secret
+/// part.
 pub(super) fn token_at(text: &Text<'_>, at: usize) -> Option<(usize, usize, &'static str)> {
     let first = usize::from(text.get(at)?);
     let (from, to) = (*FIRST.get(first)?, *FIRST.get(first + 1)?);
@@ -197,7 +198,7 @@ impl Token {
                 )
             }
         };
-        // `xoxb-your-token-here`
+        // Not a token: `xoxb-your-token-here`.
         let body = &text.bytes()[rest..end.min(rest + 256)];
         (fits && is_body(body)).then_some(end)
     }
@@ -215,7 +216,7 @@ fn is_address(byte: u8) -> bool {
     is_dotted(byte) || matches!(byte, b'/' | b'@')
 }
 
-/// Its identifier, with the key itself where that stands beside it.
+/// Matches a key's identifier, and the key itself if it follows.
 fn aws_key(text: &Text<'_>, rest: usize) -> Option<usize> {
     let end = text.run(rest, is_capital);
     if end - rest != 16 || text.get(end).is_some_and(is_word) {
@@ -233,7 +234,7 @@ fn aws_key(text: &Text<'_>, rest: usize) -> Option<usize> {
     )
 }
 
-/// Three parts, of which the first two are JSON.
+/// Matches three parts, of which the first two are JSON.
 fn web_token(text: &Text<'_>, rest: usize) -> Option<usize> {
     let first = text.run(rest, is_word);
     if first - rest < 10 || !text.has(first, ".eyJ") {
@@ -260,7 +261,8 @@ fn private_key_in_base64(text: &Text<'_>, rest: usize) -> Option<usize> {
 
 const LABEL: &str = "PRIVATE KEY";
 
-/// PEM: to its last line, or as far as it goes, on lines of its own, each after what stands before the first, or in a text of JSON.
+/// Matches a PEM block up to its last line, or as far as it goes. It may have its own lines, each with the first line's
+/// prefix, or be in a JSON string.
 fn private_key(text: &Text<'_>, rest: usize) -> Option<usize> {
     const END: &str = "-----END ";
     let is_label = |byte: u8| is_capital(byte) || byte == b' ';
@@ -271,7 +273,7 @@ fn private_key(text: &Text<'_>, rest: usize) -> Option<usize> {
     if !name.ends_with(LABEL.as_bytes()) || !text.has(label, "-----") {
         return None;
     }
-    // Its headers say which program made it, and where that is from.
+    // PGP headers name the program that made it, and its origin.
     let has_prose = name.starts_with(b"PGP");
     let margin = text.margin(rest - "-----BEGIN ".len());
     let mut end = label + "-----".len();
@@ -300,7 +302,7 @@ fn private_key(text: &Text<'_>, rest: usize) -> Option<usize> {
     }
 }
 
-/// Those that nothing but their parts tells.
+/// Matches tokens that are recognised only by their parts.
 fn without_beginning(text: &Text<'_>, at: usize) -> Option<(usize, usize, &'static str)> {
     let word = text.run(at, is_word);
     let (bytes, length) = (&text.bytes()[at..word], word - at);

@@ -1,13 +1,13 @@
-//! The secrets in a variable of the environment.
+//! The secrets in an environment variable.
 
 use super::names::{Named, named};
 use super::shape::{is_password, is_password_in_address, is_random, stands_for_value};
 
-/// The name that stands for each secret in the variable `name`: the value of one that is called as keys are, without what is around
-/// it, each key of several, each line of one, and the password in an address.
+/// Returns the secrets in the variable `name`, each with that name: the unquoted value if the variable is named like a
+/// key, each key of a list, each line, and the password in a URL.
 pub(super) fn keys(name: &str, value: &str) -> Vec<(String, String)> {
     let is_own = ["PWD", "OLDPWD"].contains(&name) || name.starts_with("TAVERN_");
-    // `KEY` alone is one here.
+    // `KEY` alone counts here.
     let kind = named(b"private", name.as_bytes()).filter(|_| !is_own);
     let value = value.trim();
     let value = ['"', '\'']
@@ -19,12 +19,12 @@ pub(super) fn keys(name: &str, value: &str) -> Vec<(String, String)> {
         && (is_long || value.contains(' ') && value.contains(|c: char| c.is_ascii_digit()))
         && !stands_for_value(value.as_bytes());
     let mut found: Vec<&str> = Vec::new();
-    // What a text has for a value begins so, and a password may.
+    // Placeholders in text begin like this, but a password may too.
     let rest = value.trim_start_matches(['{', '[', '(', '*']);
     if kind.is_some() && (is_phrase || is_password(rest.as_bytes())) {
         found.push(value);
         let parts = value.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
-        // Of JSON what looks like a key is found by itself.
+        // In JSON, text that looks like a key is found anyway.
         let parts = parts.filter(|part| part.len() < value.len() && is_random(part.as_bytes()));
         found.extend(parts.filter(|_| !value.starts_with('{')));
     }
@@ -46,7 +46,7 @@ fn password_in_address(value: &str) -> Option<&str> {
     is_password_in_address(password.as_bytes()).then_some(password)
 }
 
-/// Without the percent signs.
+/// Decodes percent signs.
 fn decoded(value: &str) -> String {
     let mut parts = value.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
