@@ -79,7 +79,7 @@ impl Board {
         self.unread(Some(task), since)
     }
 
-    /// Like [`Board::messages`], but for all items if no `task` is given.
+    /// Like `Board::messages`, but for all items if no `task` is given.
     fn unread(&self, task: Option<&TaskId>, since: u64) -> Result<(Vec<Message>, u64), Error> {
         let (mut told, mut begun, mut found, mut last) =
             (HashSet::new(), HashSet::new(), Vec::new(), since);

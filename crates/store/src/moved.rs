@@ -77,7 +77,7 @@ pub(super) fn gone(board: &Board) -> Result<Vec<Queue>, Error> {
     Ok(gone_beside(board, &board.queues()?))
 }
 
-/// Like [`gone`], given the existing `queues`.
+/// Like `gone`, given the existing `queues`.
 pub(super) fn gone_beside(board: &Board, queues: &[Queue]) -> Vec<Queue> {
     let ids = Baseline::queues(board)
         .into_iter()

@@ -27,7 +27,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::durable(path, bytes)?.put()
 }
 
-/// Like [`replace`], for a file that only Tavern writes: a link in its place is replaced, not followed.
+/// Like `replace`, for a file that only Tavern writes: a link in its place is replaced, not followed.
 pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     Staged::synced(path, bytes, None)?.put()
 }

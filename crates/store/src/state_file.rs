@@ -52,7 +52,7 @@ impl Board {
         self.show_states_of(&self.read(queue)?)
     }
 
-    /// Like [`Board::show_states`], given the queue's text.
+    /// Like `Board::show_states`, given the queue's text.
     pub(super) fn show_states_of(&self, text: &Text) -> Result<(), Error> {
         let path = self.state_file(&text.queue);
         // A link or folder in its place is a user's own.

@@ -271,7 +271,7 @@ impl Board {
         })
     }
 
-    /// Like [`Board::note`], unless it `is_known`, which is checked under the lock.
+    /// Like `Board::note`, unless it `is_known`, which is checked under the lock.
     pub fn note_unless(&self, entry: Entry, is_known: impl FnOnce() -> bool) -> Result<(), Error> {
         self.transact(|view| {
             let news = if is_known() {

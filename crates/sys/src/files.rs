@@ -27,7 +27,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDONLY)
 }
 
-/// Like [`open`], and returns the file's metadata.
+/// Like `open`, and returns the file's metadata.
 pub fn open_known(path: impl AsRef<Path>) -> io::Result<(File, Metadata)> {
     open_known_as(path.as_ref(), OFlags::RDONLY)
 }
@@ -50,17 +50,17 @@ pub fn names_in(folder: &Path) -> io::Result<Vec<(OsString, bool)>> {
     Ok(all)
 }
 
-/// Like [`open`], for reading and writing.
+/// Like `open`, for reading and writing.
 pub fn open_to_write(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDWR)
 }
 
-/// Like [`open_to_write`], but creates a missing file. Existing content stays.
+/// Like `open_to_write`, but creates a missing file. Existing content stays.
 pub fn open_or_make(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDWR | OFlags::CREATE)
 }
 
-/// Like [`open_or_make`], but for appending.
+/// Like `open_or_make`, but for appending.
 pub fn open_to_append(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(
         path.as_ref(),
@@ -170,7 +170,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Like [`make_folder`], but only its owner may enter it.
+/// Like `make_folder`, but only its owner may enter it.
 pub fn make_own_folder(path: &Path) -> io::Result<()> {
     make_folder(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
@@ -209,7 +209,7 @@ pub fn read_all(file: &File) -> io::Result<Vec<u8>> {
     read_known(file, &file.metadata()?)
 }
 
-/// Like [`read_all`], given the file's metadata.
+/// Like `read_all`, given the file's metadata.
 pub fn read_known(file: &File, known: &Metadata) -> io::Result<Vec<u8>> {
     let length = known.len();
     if length > MOST {
@@ -284,7 +284,7 @@ pub const NOT_A_FILE: &str = "it is no regular file";
 /// The error kind for a file that Tavern did not create: a link, a pipe, a device.
 pub const REFUSED: ErrorKind = ErrorKind::InvalidInput;
 
-/// Returns a [`REFUSED`] error with this reason.
+/// Returns a `REFUSED` error with this reason.
 pub fn refused(why: &str) -> io::Error {
     io::Error::new(REFUSED, why)
 }

@@ -396,7 +396,7 @@ impl Config {
         Ok(Config::load_with_text(dir)?.0)
     }
 
-    /// Like [`Config::load`], but also returns the file's text; empty if there is no file.
+    /// Like `Config::load`, but also returns the file's text; empty if there is no file.
     pub fn load_with_text(dir: &Path) -> Result<(Config, String), ConfigError> {
         let path = dir.join(FILE);
         match read_saved(&path) {

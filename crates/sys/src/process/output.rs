@@ -112,7 +112,7 @@ pub fn end_overdue(limit: Duration) -> bool {
     is_any
 }
 
-/// A registration in [`RUNNING`].
+/// A registration in `RUNNING`.
 struct Bounded(u32);
 
 impl Bounded {

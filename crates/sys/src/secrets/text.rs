@@ -59,7 +59,7 @@ impl<'t> Text<'t> {
         at + rest.len()
     }
 
-    /// Like [`Text::run`], for at most `MOST` + 1 bytes. Many words may be followed by the same run, which is read
+    /// Like `Text::run`, for at most `MOST` + 1 bytes. Many words may be followed by the same run, which is read
     /// once: runs of one kind share a `tag`.
     pub(super) fn bounded(&self, at: usize, tag: usize, is_part: impl Fn(u8) -> bool) -> usize {
         let (kind, from, known) = self.last_run.get();
@@ -81,7 +81,7 @@ impl<'t> Text<'t> {
         end
     }
 
-    /// Like [`Text::bounded`], without the dots that end a sentence.
+    /// Like `Text::bounded`, without the dots that end a sentence.
     pub(super) fn sentence(&self, at: usize, tag: usize, is_part: impl Fn(u8) -> bool) -> usize {
         let end = self.bounded(at, tag, is_part);
         let dots = self.bytes[at.min(end)..end].iter().rev();
