@@ -1,7 +1,7 @@
-//! How some files came into this clone: the texts of them that HEAD was moved to, those on other branches and tags, and those of
-//! the commits below, in the order in which that happened.
+//! How files came into this clone: their texts in commits that HEAD was moved to, on other branches and tags, and in
+//! the ancestors of those, in order of arrival.
 //!
-//! Source: the reflogs of HEAD and of branches, git-reflog(1). What they don't tell counts as brought by git.
+//! Source: the reflogs of HEAD and of branches, git-reflog(1). Texts without a reflog entry count as brought by git.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::fs;
@@ -17,61 +17,63 @@ use super::program::records;
 use super::{GitError, Repository};
 use tavern_sys::files;
 
-/// So many moves of HEAD that changed the files are told; what is older has been brought. Of the contents that it did not hold so
-/// many are told, the newest.
+/// Limit of reported moves of HEAD that changed the files; older ones count as brought by git. Also the limit of
+/// reported contents that HEAD did not hold; the newest win.
 const MOST_CHANGES: usize = 1024;
 
-/// So many moves of HEAD are looked at.
+/// Limit of moves of HEAD that are read.
 const MOST_MOVES: usize = 4096;
 
-/// So many commits beside HEAD's with other contents are looked at, the newest.
+/// Limit of commits beside HEAD's with other contents that are read; the newest win.
 const MOST_BESIDE: usize = 256;
 
-/// So many commits are looked at below one that came, the newest.
+/// Limit of ancestors that are read for each commit that arrived; the newest win.
 const MOST_BELOW: usize = 32_768;
 
-/// Bytes of one text.
+/// Largest size of one text, in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Files below one folder.
+/// Limit of files below one folder.
 const MOST_FILES: usize = 4096;
 
-/// As the reflog tells a commit that a person has made here. One that ends a merge, a rebase or a cherry-pick is another.
+/// Reflog messages of commits that a person made here. Commits that end a merge, a rebase or a cherry-pick have other
+/// messages.
 const BY_HAND: [&str; 3] = ["commit: ", "commit (initial): ", "commit (amend): "];
 
-/// As the reflog of a remote-tracking branch tells what went there from here.
+/// Reflog message of a remote-tracking branch after a push from this clone.
 const PUSHED: &str = "update by push";
 
-/// What brought an [`Arrival`].
+/// The way in which an [`Arrival`] came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// Somebody committed it here.
+    /// It was committed here.
     Commit,
-    /// HEAD was moved otherwise: a clone, a pull, a switch, a merge.
+    /// HEAD was moved in another way: a clone, a pull, a switch, a merge.
     Move,
-    /// It was fetched, or stands on another branch or tag, or below what came, and is not what HEAD holds.
+    /// It was fetched, is on another branch or tag, or is an ancestor of an arrived commit, and HEAD does not hold
+    /// it.
     Fetch,
 }
 
-/// Texts of files that came at one time.
+/// Texts of files that arrived together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub carrier: Carrier,
-    /// All that there were then, by their paths from the root.
+    /// All files at that time, by their paths from the root.
     pub files: Vec<(PathBuf, Rc<str>)>,
 }
 
-/// A commit that was there from a time on.
+/// A commit and the time since when it has been here.
 #[derive(Clone, Copy)]
 struct Came {
     time: i64,
     commit: Oid,
     carrier: Carrier,
-    /// The files are as they were: it counts only for what is below it.
+    /// Whether the files did not change: the commit counts only for its ancestors.
     is_same: bool,
 }
 
-/// The objects of a commit at the paths that are asked for: equal where the files are.
+/// The objects of a commit at the requested paths; equal if the files are equal.
 type Contents = Vec<Option<Object>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,7 +83,7 @@ enum Object {
 }
 
 impl Object {
-    /// A submodule is neither.
+    /// Returns `None` for a submodule.
     fn of(entry: &TreeEntry<'_>) -> Option<Object> {
         match entry.kind() {
             Some(ObjectType::Blob) => Some(Object::File(entry.id())),
@@ -92,9 +94,9 @@ impl Object {
 }
 
 impl Repository {
-    /// What git has of the file at `path` is what stands there, so it can be told what git brought. It is not so of a repository
-    /// within this one, such as a submodule, or where an attribute has git convert what it checks out (`ident`, an encoding, a
-    /// filter).
+    /// Returns true if git stores the file at `path` exactly as it is on disk, so that arrivals can be compared with
+    /// it. False inside a nested repository, such as a submodule, or where an attribute makes git convert on checkout
+    /// (`ident`, an encoding, a filter).
     pub fn tells_of(&self, path: &Path) -> bool {
         let root = self.main_worktree();
         let mut folders = path
@@ -114,7 +116,7 @@ impl Repository {
                 });
             value.unwrap_or_else(|_| self.is_converted_by_git(path, attribute))
         };
-        // libgit2 would wait for a pipe, and says nothing of a folder.
+        // libgit2 would block on a pipe; it ignores a folder.
         let can_be_read = |folder: &Path| {
             let entry = fs::symlink_metadata(root.join(folder).join(".gitattributes"));
             entry.map_or(true, |entry| entry.is_file() || entry.is_dir())
@@ -127,14 +129,15 @@ impl Repository {
             && !self.was_converted(path)
     }
 
-    /// The attribute is set, as git says: an index that has whole folders as one entry is for git alone to read.
+    /// Returns true if the `git` program reports the attribute as set. Only git can read a sparse index, with whole
+    /// folders as one entry.
     fn is_converted_by_git(&self, path: &Path, attribute: &str) -> bool {
         let call = self.call(&self.main_checkout());
         let asked = call
             .args(["check-attr", "-z", attribute, "--"])
             .arg(path)
             .read();
-        // The path, the attribute and its value, with a zero byte behind each.
+        // Output format: path, attribute and value, each followed by a zero byte.
         let is_set = |said: Vec<u8>| {
             let value = records(&said).nth(2);
             !value.is_some_and(|value| [&b"unspecified"[..], b"unset"].contains(&value))
@@ -142,8 +145,8 @@ impl Repository {
         asked.map_or(true, is_set)
     }
 
-    /// By its index nobody but git has written the file, and it is not what git holds of it. Then git has converted it, whatever
-    /// its attributes say by now. Line ends alone are another matter.
+    /// Returns true if git converted the file on checkout, whatever its attributes are now: by the index git wrote it
+    /// last, but its contents differ from the stored object. Different line endings alone don't count.
     fn was_converted(&self, path: &Path) -> bool {
         let file = self.main_worktree().join(path);
         let (Ok(found), Ok(mut index)) = (fs::symlink_metadata(&file), self.git.index()) else {
@@ -157,7 +160,7 @@ impl Repository {
             return false;
         };
         let (seconds, nanoseconds) = (entry.mtime.seconds(), entry.mtime.nanoseconds());
-        // git keeps 32 bits of each.
+        // The index keeps only 32 bits of each.
         let is_untouched = entry.file_size == found.len() as u32
             && seconds == found.mtime() as i32
             && (nanoseconds == 0 || i64::from(nanoseconds) == found.mtime_nsec());
@@ -169,10 +172,10 @@ impl Repository {
             })
     }
 
-    /// How the files at or below `paths` came here, the first first.
+    /// Returns how the files at or below `paths` came here, oldest first.
     ///
     /// # Errors
-    /// They can't all be read.
+    /// Fails if they can't all be read.
     pub fn arrivals(&self, paths: &[PathBuf]) -> Result<Vec<Arrival>, GitError> {
         let mut reader = CommitReader {
             repository: self,
@@ -189,7 +192,7 @@ impl Repository {
             .peekable();
         let mut all = Vec::new();
         for step in self.moves(&head, &mut reader)? {
-            // What came in the same second was there before, unless it rests on this.
+            // Arrivals in the same second count as earlier, unless they are based on this commit.
             let is_before = |came: &Came| {
                 let rests = || self.contains(came.commit, step.commit).unwrap_or_default();
                 came.time < step.time
@@ -206,8 +209,8 @@ impl Repository {
         Ok(arrivals)
     }
 
-    /// All that `came`, each behind the commits of others that came with it: of each content once, the oldest first. Of what HEAD
-    /// did not hold the newest.
+    /// Returns all of `came`, each after its ancestors by others, oldest first. Each content is listed once. Of
+    /// contents that HEAD did not hold, only the newest are kept.
     fn with_below(
         &self,
         came: Vec<Came>,
@@ -247,7 +250,7 @@ impl Repository {
         all
     }
 
-    /// The commits on which `tip` rests and that were not `seen`, the newest first.
+    /// Returns `tip` and its ancestors that are not in `seen`, newest first.
     fn below(&self, tip: Oid, seen: &mut HashSet<Oid>) -> Vec<Oid> {
         let time = |commit: Oid| {
             self.git
@@ -270,7 +273,7 @@ impl Repository {
         found
     }
 
-    /// The moves of HEAD, the first first.
+    /// Returns the moves of HEAD, oldest first.
     fn moves(&self, reflog: &Reflog, reader: &mut CommitReader<'_>) -> Result<Vec<Came>, GitError> {
         let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
             Ok(commit) => Some(commit.id()),
@@ -279,7 +282,7 @@ impl Repository {
             }
             Err(error) => return Err(GitError::library("read what HEAD holds")(error)),
         };
-        // From the newest to the oldest: a commit, and how HEAD came there. It is at the first, whatever the reflog says.
+        // Steps run from newest to oldest. The first is the current HEAD, even if the reflog disagrees.
         let (mut steps, mut later, mut changes) = (Vec::new(), head, 0);
         let mut push = |step: Came, before: Option<Oid>, reader: &mut CommitReader<'_>| {
             let before = before.map(|before| reader.contents(before).clone());
@@ -293,7 +296,7 @@ impl Repository {
             let time = entry.committer().when().seconds();
             let (old, new) = (entry.id_old(), entry.id_new());
             if let Some(commit) = later.filter(|later| *later != new) {
-                // Nothing tells how HEAD came from the one to the other.
+                // The reflog has a gap between these two commits.
                 goes_on = push(
                     Came {
                         time,
@@ -326,7 +329,7 @@ impl Repository {
                 break;
             }
         }
-        // What stood there before all that is told.
+        // The state before the oldest reflog entry.
         if let Some(commit) = later {
             steps.push(Came {
                 time: 0,
@@ -339,7 +342,7 @@ impl Repository {
         Ok(steps)
     }
 
-    /// What was fetched, or stands on another branch or tag, the first first; of each content once.
+    /// Returns commits that were fetched or are on other branches or tags, oldest first; each content once.
     fn beside(
         &self,
         head: &Reflog,
@@ -356,7 +359,7 @@ impl Repository {
         for reference in self.git.references().map_err(reading())? {
             let reference = reference.map_err(reading())?;
             let Ok(name) = reference.name() else { continue };
-            // What somebody has stashed here they have typed, and the board's branch has what its queues say.
+            // Stashes were typed here, and the board's branch repeats its queues.
             if Repository::is_board(name)
                 || !["refs/remotes/", "refs/heads/", "refs/tags/"]
                     .iter()
@@ -371,7 +374,7 @@ impl Repository {
                     .ok()
                     .flatten()
                     .is_some_and(|message| message.starts_with(PUSHED));
-                // The move of a branch that HEAD was on is HEAD's, which alone tells what was before it in that second.
+                // A move of HEAD's branch is in HEAD's reflog too, which alone has the order within one second.
                 let is_heads = name.starts_with("refs/heads/") && moves.contains(&moved(&entry));
                 dated.extend((!is_pushed && !is_heads).then(|| moved(&entry)));
             }
@@ -390,12 +393,12 @@ impl Repository {
             .lines()
             .filter_map(|line| Oid::from_str(line.split('\t').next()?).ok());
         dated.extend(ids.map(|commit| (time, commit)));
-        // What went from here, and came back.
+        // Commits made here are not arrivals, even if they came back.
         dated.retain(|(_, commit)| !own.contains_key(commit));
         undated.retain(|commit| !own.contains_key(commit));
         let mut seen = HashSet::new();
         undated.retain(|commit| seen.insert(reader.contents(*commit).clone()));
-        // A commit was there at the earliest when what it rests on was made here.
+        // An undated commit arrived, at the earliest, when the newest own commit below it was made.
         let earliest = |commit: &Oid| (self.newest_of(own, *commit), *commit);
         let mut steps: Vec<(i64, Oid)> = undated.iter().map(earliest).collect();
         steps.extend(dated);
@@ -412,7 +415,7 @@ impl Repository {
         Ok(steps.into_iter().map(came).collect())
     }
 
-    /// When the newest of `own` was made on which `commit` rests; 0 if there is none near.
+    /// Returns the time of the newest commit of `own` in the history of `commit`; 0 if none is near.
     fn newest_of(&self, own: &HashMap<Oid, i64>, commit: Oid) -> i64 {
         let walk = || {
             let mut walk = self.histories()?.revwalk()?;
@@ -433,12 +436,12 @@ impl Repository {
     }
 }
 
-/// When, and to what.
+/// Returns the time and the new commit of a move.
 fn moved(entry: &ReflogEntry<'_>) -> (i64, Oid) {
     (entry.committer().when().seconds(), entry.id_new())
 }
 
-/// Reads commits, each content once.
+/// A reader of commits that reads each content once.
 struct CommitReader<'r> {
     repository: &'r Repository,
     paths: &'r [PathBuf],
@@ -447,7 +450,7 @@ struct CommitReader<'r> {
 }
 
 impl CommitReader<'_> {
-    /// Nothing of a commit that is gone: only what is in nobody's history goes.
+    /// Returns the contents of `commit`; all `None` if it was pruned. git prunes only commits that are in no history.
     fn contents(&mut self, commit: Oid) -> &Contents {
         let (git, paths) = (&self.repository.git, self.paths);
         self.contents.entry(commit).or_insert_with(|| {
@@ -513,7 +516,7 @@ impl CommitReader<'_> {
     }
 }
 
-/// The commits that a person has made here, with their times, as HEAD's reflog tells.
+/// Returns commits that a person made here, with their times, by HEAD's reflog.
 fn commits_by_hand(head: &Reflog) -> HashMap<Oid, i64> {
     let by_hand = head.iter().take(MOST_MOVES).filter(is_by_hand);
     by_hand
@@ -521,7 +524,7 @@ fn commits_by_hand(head: &Reflog) -> HashMap<Oid, i64> {
         .collect()
 }
 
-/// A person has made the commit here.
+/// Returns true if a person made the commit here.
 fn is_by_hand(entry: &ReflogEntry<'_>) -> bool {
     let message = entry.message().ok().flatten().unwrap_or_default();
     BY_HAND.iter().any(|hand| message.starts_with(hand))
@@ -542,7 +545,7 @@ mod tests {
     use super::super::fixture::{Fixture, discover};
     use super::*;
 
-    /// What came, in short: how, and the text of `list.md`.
+    /// Returns the carrier and the text of `list.md` of each arrival.
     fn told(root: &Path) -> Vec<(Carrier, String)> {
         let arrivals = discover(root)
             .expect("it is a repository")
@@ -591,7 +594,7 @@ mod tests {
                 (Move, "two"),
             ],
         );
-        // Without a reflog nobody knows.
+        // Without a reflog the origin is unknown.
         fs::remove_dir_all(root.join(".git/logs")).expect("it is there");
         expect(&root, &[(Fetch, "one"), (Fetch, "two"), (Move, "two")]);
 
@@ -607,7 +610,7 @@ mod tests {
         );
         fixture.commit(&[("list.md", "three\n")], "three");
         clone.git(&["fetch", "--quiet", "origin", "old"]);
-        // What was fetched came before whoever commits it.
+        // The fetched text came before the commit of it.
         clone.git(&["merge", "--quiet", "--squash", "origin/old"]);
         clone.git(&["commit", "--quiet", "--message=mine"]);
         let squashed = told(&clone.root());

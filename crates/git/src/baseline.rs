@@ -1,9 +1,9 @@
-//! What a linked worktree held before anybody worked in it, beyond its commit: copies, what a set-up made, line ends that
-//! git would change. It is nobody's work.
+//! The baseline of a linked worktree: everything that it held beyond its commit before any work began. This includes
+//! copies, output of a set-up, and line endings that git would change. It is not part of the work.
 //!
-//! A commit keeps it, whose parent is the commit that was checked out. Of a later state counts what differs from that: a file
-//! that is as it was is taken back to the checked-out one, wherever it stands by now, and so are the lines of a text that are. Where
-//! that can't be told apart, nothing is merged.
+//! The baseline is kept as a commit on top of the commit that was checked out. Later states count only where they
+//! differ from it. Unchanged baseline files, even if moved, and unchanged baseline lines are reverted to the
+//! checked-out state. If the two can't be separated, nothing is merged.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"
@@ -29,35 +29,36 @@ use super::separate::{Compared, separated};
 use super::worktree::Furnished;
 use super::{CommitId, GitError, Repository};
 
-/// Where baselines are, below it the names of their worktrees.
+/// Prefix of the references of baselines; the name of the worktree follows.
 const BASELINES: &str = "refs/tavern/baseline/";
 
-/// What the commit says.
+/// Subject of a baseline commit.
 const WORDS: &str = "tavern: what the worktree held before";
 
-/// So begins a line of it that names a submodule which had changes.
+/// Prefix of a message line that names a submodule with changes.
 const DIRTY: &str = "submodule ";
 
-/// So begins a line of it that names what was copied there, and one with the object that a copied file would be.
+/// Prefixes of message lines that name a copied path, and the blob id of a copied file.
 const COPIED: &str = "copy ";
 const COPIED_BLOB: &str = "blob ";
 
-/// So begins a line of it that names what git ignored, and a repository of its own.
+/// Prefixes of message lines that name an ignored path, and a nested repository.
 const IGNORED: &str = "ignored ";
 const NESTED: &str = "nested ";
 
-/// A line of it: git may store files otherwise than they are checked out.
+/// Message line: git may store files otherwise than they are checked out.
 const CONVERTS: &str = "converts";
 
-/// Most copied files that are known again elsewhere, the longest of them, and the length up to which two files may be alike by chance.
+/// Limits for recognizing copied files at other paths: their number, their largest size in bytes, and the size up to
+/// which equal files may be a coincidence.
 const MOST_COPIES: usize = 2_000;
 const LONGEST_COPY: u64 = 4 << 20;
 const TRIVIAL: u64 = 8;
 
-/// Most ignored paths that are remembered.
+/// Limit of ignored paths that are remembered.
 const MOST_IGNORED: usize = 500;
 
-/// A worktree's baseline, to be compared with.
+/// The baseline of a worktree, for comparison.
 pub(super) struct Baseline<'r> {
     repository: &'r Repository,
     reference: String,
@@ -66,22 +67,22 @@ pub(super) struct Baseline<'r> {
     start: Commit<'r>,
     before: Tree<'r>,
     held: Tree<'r>,
-    /// Where the two differ, and what each has there.
+    /// Paths where `before` and `held` differ, with both entries.
     places: Sides,
-    /// Where the branch is that work is merged into.
+    /// The tip of the branch that work is merged into.
     mainline: Option<Oid>,
 }
 
-/// What of a tree is work.
+/// A tree, separated into work and baseline.
 pub(super) struct Parted {
-    /// The tree without all that is not, or of which that can't be told.
+    /// The tree without baseline content and without undecidable paths.
     pub(super) own: Oid,
-    /// Of these that can't be told: what stood there before was changed, or is elsewhere now.
+    /// Undecidable paths: baseline content that was changed or moved.
     mixed: Vec<(PathBuf, Entry)>,
 }
 
 impl Repository {
-    /// Remembers what the new worktree at `path` holds beyond its commit, if anything.
+    /// Records everything that the new worktree at `path` holds beyond its commit.
     pub(super) fn remember_baseline(
         &self,
         path: &Path,
@@ -113,7 +114,7 @@ impl Repository {
         )
     }
 
-    /// Attributes or a setting may have git store files otherwise than they are checked out.
+    /// Returns true if attributes or a setting may make git store files otherwise than they are checked out.
     fn converts_files(&self, checkout: &Checkout) -> bool {
         let is_set = |name: &str| self.setting(name).ok().flatten().is_some();
         let has_attributes = |index: git2::Index| {
@@ -123,23 +124,23 @@ impl Repository {
         is_set("core.autocrlf")
             || is_set("core.attributesFile")
             || self.common_dir().join("info/attributes").exists()
-            // One that git alone can read may have them.
+            // An index that only git can read may have attributes.
             || git2::Index::open(&checkout.git_dir.join("index")).map_or(true, has_attributes)
     }
 
-    /// Of a worktree that is gone.
+    /// Forgets the baseline of a removed worktree.
     pub(super) fn forget_baseline(&self, path: &Path) -> Result<(), GitError> {
         self.forget(&reference(path), "tavern: a worktree is gone")
     }
 
-    /// Takes what was there before out of the commits of the linked worktree's branch that took it in. Files stay as they are.
+    /// Removes baseline content from commits of the linked worktree's branch. Files stay as they are.
     ///
-    /// [`GitError::Mixed`] if of some that can't be told: then nothing is changed.
+    /// Fails with [`GitError::Mixed`] if some of it can't be separated from work; then nothing is changed.
     pub fn disown_baseline(&self, worktree: &Path) -> Result<(), GitError> {
         self.disown(worktree, refuse_mixed)
     }
 
-    /// The same, and what of which it can't be told is taken out as well: it has been saved before.
+    /// Like `disown_baseline`, but also removes undecidable paths, which must have been saved before.
     pub fn disown_mixed(&self, worktree: &Path) -> Result<(), GitError> {
         self.disown(worktree, |_| Ok(()))
     }
@@ -170,7 +171,7 @@ impl Repository {
         self.stand_at(&checkout, tip)
     }
 
-    /// Moves the worktree's branch to `tip`, and its index; its files stay.
+    /// Moves the worktree's branch and index to `tip`; files stay.
     pub(super) fn stand_at(&self, checkout: &Checkout, tip: Oid) -> Result<(), GitError> {
         self.call(checkout)
             .args(["reset", "--quiet", "--mixed", "--no-recurse-submodules"])
@@ -211,7 +212,7 @@ impl Repository {
             .map_err(GitError::library("read what a worktree held before"))
     }
 
-    /// Writes back what the worktree held before, where it is not so.
+    /// Restores files of the baseline that differ from it.
     pub(super) fn restore_baseline(&self, checkout: &Checkout) -> Result<(), GitError> {
         let Some(baseline) = self.baseline(&checkout.root)? else {
             return Ok(());
@@ -248,7 +249,7 @@ impl Repository {
             .map(drop)
     }
 
-    /// A commit on top of `HEAD` of all that is there and not ignored; `None` if `HEAD` has it, and there is nothing else.
+    /// Commits all files that are not ignored, on top of `HEAD`. `None` if there is nothing beyond `HEAD`.
     fn held_beyond_head(
         &self,
         checkout: &Checkout,
@@ -285,7 +286,7 @@ impl Repository {
         self.write_commit(&tree, &[&head], &message).map(Some)
     }
 
-    /// Files and folders that git ignores.
+    /// Returns files and folders that git ignores.
     fn ignored_in(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
         let listing = [
             "ls-files",
@@ -301,7 +302,7 @@ impl Repository {
         Ok(ignored)
     }
 
-    /// What git ignored in the worktree before its agent began and does not any more, though nobody has added it.
+    /// Returns paths that git ignored before the agent began and no longer ignores, although they were not added.
     pub(super) fn no_longer_ignored(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
         let Some(id) = self.tip(&reference(&checkout.root))? else {
             return Ok(Vec::new());
@@ -327,7 +328,8 @@ impl Repository {
         Ok(ignored)
     }
 
-    /// What a commit of all that is there would have, without `nested` repositories. Neither index nor references change.
+    /// Returns the tree that a commit of all files would have, without `nested` repositories. Neither the index nor
+    /// references change.
     pub(super) fn tree_of_work(
         &self,
         checkout: &Checkout,
@@ -337,7 +339,7 @@ impl Repository {
     }
 }
 
-/// The paths of the lines of a baseline's message that begin with `word`.
+/// Returns the paths in lines of a baseline's message that begin with `word`.
 fn listed<'m>(message: &'m str, word: &'static str) -> impl Iterator<Item = PathBuf> + use<'m> {
     let lines = message.lines();
     lines
@@ -345,14 +347,14 @@ fn listed<'m>(message: &'m str, word: &'static str) -> impl Iterator<Item = Path
         .map(PathBuf::from)
 }
 
-/// The paths of a list of files and folders.
+/// Returns the paths of a zero-separated list of files and folders.
 fn names(listed: &[u8]) -> Vec<PathBuf> {
     records(listed)
         .map(|name| path_of(name.strip_suffix(b"/").unwrap_or(name)))
         .collect()
 }
 
-/// The objects that copied files would be.
+/// Returns the blob ids of copied files.
 fn copies(root: &Path, copied: &[PathBuf]) -> Vec<Oid> {
     let files = copied
         .iter()
@@ -365,7 +367,7 @@ fn copies(root: &Path, copied: &[PathBuf]) -> Vec<Oid> {
     files.take(MOST_COPIES).filter_map(blob).collect()
 }
 
-/// [`GitError::Mixed`], if there are any.
+/// Fails with [`GitError::Mixed`] if `paths` is not empty.
 pub(super) fn refuse_mixed(mut paths: Vec<PathBuf>) -> Result<(), GitError> {
     paths.sort();
     paths.dedup();
@@ -391,14 +393,14 @@ impl Baseline<'_> {
         listed(&self.message, word)
     }
 
-    /// Parts `tree`, which stands on top of `at` and its history, from what was there before.
+    /// Separates `tree`, based on `at` and its history, into work and baseline.
     pub(super) fn part(&self, tree: &Tree<'_>, at: Oid) -> Result<Parted, GitError> {
         let newer = self.newer_mainline(at)?;
         self.parted(tree, newer.as_ref())
             .map_err(GitError::library("leave out what the worktree held before"))
     }
 
-    /// `tree` likewise, but with all of which it can't be told.
+    /// Returns the work in `tree`, including undecidable paths.
     pub(super) fn without(&self, tree: &Tree<'_>, at: Oid) -> Result<Oid, GitError> {
         let Parted { own, mixed } = self.part(tree, at)?;
         if mixed.is_empty() {
@@ -480,7 +482,8 @@ impl Baseline<'_> {
         Ok(Parted { own, mixed })
     }
 
-    /// Where files stand by now that were there before, and at no such path in a commit: each with its path of then.
+    /// Returns baseline files that are at other paths now, as (old path, new path); for a known copy both are the new
+    /// path. Entries that the newer mainline, or else the original commit, has too are skipped.
     fn moved(
         &self,
         tree: &Tree<'_>,
@@ -529,8 +532,8 @@ impl Baseline<'_> {
         Ok(moved)
     }
 
-    /// `tree` with these entries. What is taken out goes first: a folder may make room for a file, or the other way round. A file for
-    /// which there is no room stays out.
+    /// Returns `tree` with these entries. Removals go first, since a folder may make room for a file or the other way
+    /// round. A file without room is left out.
     fn replaced(&self, tree: &Tree<'_>, changed: &[(PathBuf, Entry)]) -> Result<Oid, git2::Error> {
         let git = &self.repository.git;
         let (mut without, mut with) = (TreeUpdateBuilder::new(), TreeUpdateBuilder::new());
@@ -555,7 +558,8 @@ impl Baseline<'_> {
         with.create_updated(git, &room)
     }
 
-    /// What its agent made of a file that stood there; `None` if that can't be told. What is no text is whose who wrote it last.
+    /// Returns the agent's part of a changed baseline file; `None` if undecidable. A binary file belongs to its last
+    /// writer.
     fn agents(
         &self,
         before: Entry,
@@ -592,7 +596,8 @@ impl Baseline<'_> {
         own.map(|own| Ok(Some((git.blob(&own)?, mode)))).transpose()
     }
 
-    /// The files of the newest commit of the mainline that `at` has, if it is newer than where the worktree began.
+    /// Returns the files of the newest mainline commit in the history of `at`, if it is newer than the start of the
+    /// worktree.
     fn newer_mainline(&self, at: Oid) -> Result<Option<Tree<'_>>, GitError> {
         let Some(mainline) = self.mainline else {
             return Ok(None);
@@ -614,7 +619,8 @@ impl Baseline<'_> {
         tree.map(Some).map_err(GitError::library("read a tree"))
     }
 
-    /// The files of a commit, with what was there before as far as the commit does not say otherwise. What is in none yet may be work.
+    /// Returns the files of a commit, with the baseline where the commit did not change them. Files in neither may be
+    /// work.
     fn held_at(&self, commit: Oid) -> Result<Tree<'_>, GitError> {
         let git = &self.repository.git;
         let held = || {
@@ -631,8 +637,8 @@ impl Baseline<'_> {
         held().map_err(GitError::library("read what a worktree held before"))
     }
 
-    /// From now on the worktree begins at `tip`, which has all work in it: what `tree` has beyond that in the places of the baseline
-    /// is the baseline. Done before the branch is moved there, it may be done again.
+    /// Puts the baseline on top of `tip`, which contains all work: differences of `tree` in baseline paths become the
+    /// new baseline. Call it before the branch is moved to `tip`; it is safe to repeat.
     pub(super) fn settle(&self, tip: Oid, tree: &Tree<'_>) -> Result<(), GitError> {
         let settling = || GitError::library("remember what a worktree held before");
         let git = &self.repository.git;
@@ -658,8 +664,8 @@ impl Baseline<'_> {
         )
     }
 
-    /// The history of `tip` from where the worktree began, each commit without what was there before; one that had nothing
-    /// else is left out. `tip` itself if nothing of it was taken in. With the paths of which it can't be told.
+    /// Rewrites the history of `tip`, from the start of the worktree, without baseline content. Commits that become
+    /// empty are dropped. Returns the new tip, or `tip` itself if nothing was removed, and the undecidable paths.
     pub(super) fn rewritten(&self, tip: Oid) -> Result<(Oid, Vec<PathBuf>), GitError> {
         let reading = || GitError::library("read the commits of a worktree");
         let git = &self.repository.git;
@@ -700,7 +706,7 @@ impl Baseline<'_> {
     }
 }
 
-/// `commit` with this tree and these parents, or its parent, if it has nothing beyond that any more.
+/// Copies `commit` with this tree and these parents. Returns its parent if the copy would be empty.
 fn rewrite(
     git: &git2::Repository,
     commit: &Commit<'_>,
@@ -727,10 +733,10 @@ fn rewrite(
     )
 }
 
-/// What a tree has at a path: its object and mode.
+/// The entry of a tree at a path: object and mode.
 type Entry = Option<(Oid, FileMode)>;
 
-/// Where two trees differ: what the one has there, and the other.
+/// Paths where two trees differ, with both entries.
 type Sides = BTreeMap<PathBuf, (Entry, Entry)>;
 
 fn sides(git: &git2::Repository, one: &Tree<'_>, other: &Tree<'_>) -> Result<Sides, git2::Error> {
@@ -749,7 +755,7 @@ fn sides_of(diff: &git2::Diff<'_>) -> Sides {
         let Some(path) = new.path_bytes().or(old.path_bytes()) else {
             continue;
         };
-        // A file that became a link is there twice.
+        // A file that became a link is listed twice.
         let both = sides.entry(path_of(path)).or_default();
         if delta.status() != Delta::Added {
             both.0 = side(old);
@@ -763,7 +769,7 @@ fn sides_of(diff: &git2::Diff<'_>) -> Sides {
 
 fn entry(tree: &Tree<'_>, path: &Path) -> Result<Entry, git2::Error> {
     match tree.get_path(path) {
-        // A folder stands where a file was.
+        // A folder replaced the file.
         Ok(found) if found.kind() == Some(ObjectType::Tree) => Ok(None),
         Ok(found) => Ok(Some((found.id(), mode(found.filemode())))),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),

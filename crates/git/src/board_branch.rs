@@ -1,4 +1,4 @@
-//! The history of a board's queues, on a branch of its own: neither a work tree nor an index has to do with it.
+//! The history of a board's queues, on a branch of its own, independent of work trees and the index.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,20 @@ use git2::{FileMode, ObjectType, Oid, TreeWalkMode, TreeWalkResult};
 
 use super::{CommitId, GitError, Repository};
 
-/// The branch's name. Nobody checks it out.
+/// Name of the branch, which is never checked out.
 pub const BOARD_BRANCH: &str = "tavern/board";
 
 const REFERENCE: &str = "refs/heads/tavern/board";
 
-/// What the branch's reflog says of a commit that was made here.
+/// Reflog message of commits that were made here.
 const MADE: &str = "tavern: the board";
 
 impl Repository {
-    /// Commits these files, by their paths from the root, as all that the branch of the board holds. `None` if it holds just these.
+    /// Commits these files, by their paths from the root, as the whole content of the board's branch. `None` if
+    /// nothing changed.
     ///
     /// # Errors
-    /// Somebody else has moved the branch in this moment, or holds its lock: then nothing has happened.
+    /// Fails if another process moves the branch at the same time or holds its lock; then nothing has changed.
     pub fn commit_board(
         &self,
         files: &[(PathBuf, Vec<u8>)],
@@ -50,8 +51,8 @@ impl Repository {
         builder.create_updated(&self.git, &self.git.find_tree(empty)?)
     }
 
-    /// The files below `folder` that the branch of the board holds; where this clone has none the branch is made, as the remote's of
-    /// that name is. What is no regular file, or no text, is left out.
+    /// Returns the files below `folder` on the board's branch. If this clone has no such branch, it is created from
+    /// the remote's. Entries that are not regular files or not UTF-8 are skipped.
     pub fn board_files(&self, folder: &Path) -> Result<Vec<(PathBuf, String)>, GitError> {
         let reading = || GitError::library("read the branch of the board");
         let own = self.tip(REFERENCE)?;
@@ -75,7 +76,7 @@ impl Repository {
         Ok(texts.flatten().collect())
     }
 
-    /// Where the remote's branch of the board was when it was last fetched.
+    /// Returns the tip of the remote's board branch at the last fetch.
     pub fn remote_board(&self) -> Result<Option<CommitId>, GitError> {
         self.remote(None).map_or(Ok(None), |remote| {
             self.tip(&format!("refs/remotes/{remote}/{BOARD_BRANCH}"))
@@ -90,9 +91,9 @@ impl Repository {
         Ok(tip)
     }
 
-    /// The commits of the board that were made here, each with its time in seconds.
+    /// Returns the board's commits that were made here, with their times in seconds.
     pub(super) fn own_board_commits(&self) -> Result<HashMap<Oid, i64>, GitError> {
-        // A branch `tavern` may stand in its way.
+        // A branch named `tavern` would block this reference.
         if !matches!(self.tip(REFERENCE), Ok(Some(_))) {
             return Ok(HashMap::new());
         }
@@ -104,7 +105,7 @@ impl Repository {
         Ok(dated.collect())
     }
 
-    /// Whether a reference is the branch of the board.
+    /// Returns true if a reference is the board's branch.
     pub(super) fn is_board(name: &str) -> bool {
         name == REFERENCE
     }

@@ -1,7 +1,7 @@
-//! Branches and other references: made, moved by compare-and-swap, deleted.
+//! Branches and other references: created, moved by compare-and-swap, deleted.
 //!
-//! Knows nothing of what a branch is for. libgit2 does it, under git's lock on the one reference. A lock that is left by a process
-//! that was killed in that moment is removed like a dead git's.
+//! Knows nothing of the purpose of a branch. libgit2 does the work, under git's lock on the single reference. A lock
+//! left by a killed process is removed like that of a dead git.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,9 +15,11 @@ use super::registration;
 use super::{CommitId, GitError, Repository};
 
 impl Repository {
-    /// Makes the branch `name` at `at`, unless there is one of that name, which is left where it is. Returns whether it was made.
+    /// Creates the branch `name` at `at`, unless it exists; an existing branch is not moved. Returns whether it was
+    /// created.
     ///
-    /// [`GitError::BadName`], [`GitError::NameInTheWay`] (`a` and `a/b` can't both be), [`GitError::UnknownCommit`].
+    /// Fails with [`GitError::BadName`], [`GitError::NameInTheWay`] (`a` and `a/b` can't both exist) or
+    /// [`GitError::UnknownCommit`].
     pub fn start_branch(&self, name: &str, at: &CommitId) -> Result<bool, GitError> {
         let reference = branch_reference(name)?;
         self.find_commit(at)?;
@@ -31,18 +33,18 @@ impl Repository {
             &format!("branch: created from {at}"),
         ) {
             Ok(()) => Ok(true),
-            // Somebody else has made it in between.
+            // Another process has created it meanwhile.
             Err(GitError::Moved { .. }) => Ok(false),
             Err(error) => Err(self.in_the_way(name).unwrap_or(error)),
         }
     }
 
-    /// Where the branch is, if there is one.
+    /// Returns the tip of the branch, if it exists.
     pub fn branch_tip(&self, name: &str) -> Result<Option<CommitId>, GitError> {
         self.tip(&branch_reference(name)?)
     }
 
-    /// The remote that stands for other clones: the one that `base` is fetched from, else `origin`, else the only one.
+    /// Returns the main remote: the upstream of `base`, else `origin`, else the only one.
     pub fn remote(&self, base: Option<&str>) -> Option<String> {
         let remotes = self.git.remotes().ok()?;
         let names: Vec<&str> = remotes
@@ -63,7 +65,7 @@ impl Repository {
         first.or_else(only).map(str::to_owned)
     }
 
-    /// A branch, or what is known of a remote's, has something at `path`.
+    /// Returns true if any local or remote-tracking branch has an entry at `path`.
     pub fn is_on_a_branch(&self, path: &Path) -> Result<bool, GitError> {
         let branches = self
             .git
@@ -78,7 +80,7 @@ impl Repository {
         Ok(branches.flatten().any(|(branch, _)| has(&branch)))
     }
 
-    /// Names of all local branches that start with `prefix`, in order.
+    /// Returns the names of all local branches that start with `prefix`, sorted.
     pub fn branches(&self, prefix: &str) -> Result<Vec<String>, GitError> {
         let listing = || GitError::library(format!("list the branches `{prefix}…`"));
         let mut listed = self
@@ -86,7 +88,7 @@ impl Repository {
             .references_glob(&format!("refs/heads/{prefix}*"))
             .map_err(listing())?;
         let mut found = Vec::new();
-        // What they name is not read: there may be thousands.
+        // Commits are not read: there may be thousands.
         for name in listed.names() {
             let name = name.map_err(listing())?;
             found.extend(name.strip_prefix("refs/heads/").map(str::to_owned));
@@ -95,7 +97,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// All references whose full name starts with `prefix`, with their commits, in order of name.
+    /// Returns all references whose full name starts with `prefix`, with their commits, sorted by name.
     pub fn references(&self, prefix: &str) -> Result<Vec<(String, CommitId)>, GitError> {
         let listing = || GitError::library(format!("list the references `{prefix}…`"));
         let mut found = Vec::new();
@@ -113,7 +115,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// In the place of so many objects git shows others to people (`git replace`).
+    /// Returns the number of objects for which git shows replacements (`git replace`).
     pub fn count_replaced(&self) -> Result<usize, GitError> {
         let mut listed = self
             .git
@@ -124,8 +126,8 @@ impl Repository {
 
     /// Moves `reference` (`refs/…` in full) from `expect` to `to`, or not at all.
     ///
-    /// [`GitError::Moved`] if it is elsewhere by now; [`GitError::CheckedOut`] if it is a branch that is checked out, or
-    /// being rebased, in any work tree, since moving it would leave that work tree's files behind.
+    /// Fails with [`GitError::Moved`] if it is not at `expect`. Fails with [`GitError::CheckedOut`] if any work tree
+    /// has the branch checked out or is rebasing it, since the files there would not follow.
     pub fn advance(
         &self,
         reference: &str,
@@ -150,7 +152,7 @@ impl Repository {
         self.swap(reference, Some(expect), Some(to), log)
     }
 
-    /// Deletes the branch if it is still at `expect`; returns whether there was one. Refused like [`Repository::advance`].
+    /// Deletes the branch if it is still at `expect`; returns whether it existed. Fails like [`Repository::advance`].
     pub fn branch_delete_if(&self, name: &str, expect: &CommitId) -> Result<bool, GitError> {
         let reference = branch_reference(name)?;
         if let Some(path) = self.checked_out_at(name)? {
@@ -166,8 +168,8 @@ impl Repository {
             .map(|()| true)
     }
 
-    /// The work tree, main or linked, in which the branch is checked out, or being rebased or bisected. A linked worktree
-    /// whose folder is gone counts only while it is locked.
+    /// Returns the work tree, main or linked, in which the branch is checked out, or being rebased or bisected. A
+    /// linked worktree whose folder is gone counts only while it is locked.
     pub fn checked_out_at(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let name = format!("refs/heads/{branch}");
         if registration::held_by(self.common_dir())?.contains(&name) {
@@ -180,7 +182,7 @@ impl Repository {
             .map(|entry| entry.path))
     }
 
-    /// The branches that all work trees hold, also those whose folder is gone.
+    /// Returns the branches that all work trees hold, including those whose folder is gone.
     pub fn held_branches(&self) -> Result<HashSet<String>, GitError> {
         let mut held = registration::held_by(self.common_dir())?;
         held.extend(
@@ -194,7 +196,8 @@ impl Repository {
             .collect())
     }
 
-    /// Changes `reference` from `expect` to `to`; `None` is no reference. [`GitError::Moved`], [`GitError::LockedByGit`].
+    /// Moves `reference` from `expect` to `to`; `None` means that it doesn't exist. Fails with [`GitError::Moved`] or
+    /// [`GitError::LockedByGit`].
     pub(super) fn swap(
         &self,
         reference: &str,
@@ -236,7 +239,7 @@ impl Repository {
         }
     }
 
-    /// Compares under git's own lock, and takes no for an answer at once.
+    /// Compares under git's own lock, without waiting.
     fn swap_once(
         &self,
         reference: &str,
@@ -258,7 +261,7 @@ impl Repository {
         }
     }
 
-    /// Takes `reference` away, if it is there.
+    /// Deletes `reference`, if it exists.
     pub(super) fn forget(&self, reference: &str, log: &str) -> Result<(), GitError> {
         match self.tip(reference)? {
             Some(tip) => self.swap(reference, Some(&tip), None, log),
@@ -266,7 +269,7 @@ impl Repository {
         }
     }
 
-    /// A commit at the present time, in the name of whoever git says; no reference names it yet.
+    /// Writes a commit at the present time, with the author and committer of `identity`. No reference names it yet.
     pub(super) fn write_commit(
         &self,
         tree: &Tree<'_>,
@@ -290,7 +293,8 @@ impl Repository {
         Ok(id.parse().expect("libgit2 prints whole ids"))
     }
 
-    /// Waits until a file of the git directory, and its name, will be there after a power cut. What has moved on is another's.
+    /// Syncs a file of the git directory and its folder, so that both survive a power cut. A file that is gone was
+    /// moved by another process.
     fn sync(&self, file: &Path) -> Result<(), GitError> {
         let path = self.common_dir().join(file);
         for path in [path.as_path(), path.parent().unwrap_or(&path)] {
@@ -312,7 +316,7 @@ impl Repository {
         self.git.find_commit(oid(id)).map_err(unknown)
     }
 
-    /// The commit that `reference` (`refs/…` in full) is at, if it is there.
+    /// Returns the commit at `reference` (`refs/…` in full), if it exists.
     pub(super) fn tip(&self, reference: &str) -> Result<Option<CommitId>, GitError> {
         self.forget_gone_objects()?;
         match self.git.refname_to_id(reference) {
@@ -322,7 +326,8 @@ impl Repository {
         }
     }
 
-    /// Why the branch `name`, if it is not there, can't be made beside those that are. [`GitError::NameInTheWay`].
+    /// Fails with [`GitError::NameInTheWay`] if the branch `name` does not exist and can't be created beside existing
+    /// ones.
     pub fn refuse_in_the_way(&self, name: &str) -> Result<(), GitError> {
         if self.branch_tip(name)?.is_some() {
             return Ok(());
@@ -330,7 +335,7 @@ impl Repository {
         self.in_the_way(name).map_or(Ok(()), Err)
     }
 
-    /// The branch that makes `name` impossible: a file can't be a folder too.
+    /// Returns the error that names the conflicting branch: a file can't be a folder too.
     fn in_the_way(&self, name: &str) -> Option<GitError> {
         let above = name.match_indices('/').map(|(at, _)| name[..at].to_owned());
         let taken = |other: &String| {
@@ -347,7 +352,7 @@ impl Repository {
     }
 }
 
-/// `refs/heads/<name>`, if git allows the name.
+/// Returns `refs/heads/<name>`, if git allows the name.
 pub(super) fn branch_reference(name: &str) -> Result<String, GitError> {
     let reference = format!("refs/heads/{name}");
     let allowed =

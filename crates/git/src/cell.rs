@@ -1,8 +1,9 @@
-//! A cell: the git directory that a run in a sandbox has for its own, in the place of the repository's.
+//! A cell: the private git directory of a run in a sandbox, in place of the repository's.
 //!
-//! Whoever works there may write what they like into it: references, settings, hooks, an index, objects. The repository's own
-//! objects are read through `alternates`. Outside nobody reads a cell: it is looked into by git in a sandbox of its own, and
-//! what that prints is text, and a pack that git checks object by object. So neither a setting nor a link of it counts here.
+//! The agent may write anything into it: references, settings, hooks, an index, objects. The repository's own objects
+//! are read through `alternates`. Outside of a sandbox a cell is never opened. git reads it in a sandbox of its own,
+//! and outputs only text and a pack, which git checks object by object. So settings and links of a cell have no
+//! effect here.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"
@@ -27,31 +28,32 @@ use tavern_sys::files::{self, gone};
 use tavern_sys::process::start::UNATTENDED;
 use tavern_sys::process::{Spec, run_program};
 
-/// References that every cell has: the rest are Tavern's own, or a person's.
+/// References that every cell gets. All others are Tavern's own, or a person's.
 const GIVEN: [&str; 4] = ["refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/"];
 
-/// Where the branches, tags and the stash stay that an agent made in its cells, below the name of its worktree.
+/// Prefix of kept references: branches, tags and stashes that an agent made in its cells. The name of the worktree
+/// follows.
 pub(super) const KEPT: &str = "refs/tavern/cells/";
 
-/// How the names of what was stashed begin there.
+/// Prefix of the names of kept stashes.
 pub(super) const STASHED: &str = "stashed-";
 
-/// A file in git's entry for a worktree: whoever works in it has cells, and so may have put any repository inside.
+/// A file in git's entry for a worktree: its agents have cells, so it may contain arbitrary repositories.
 const MARK: &str = "tavern-cell";
 
-/// A file in a cell: the references that it was given, as in `packed-refs`.
+/// A file in a cell: its initial references, in the format of `packed-refs`.
 const GIVEN_LIST: &str = "tavern-given";
 
-/// A file in a cell by which Tavern's programs find the board: where the repository's git directory is.
+/// A file in a cell: the path of the repository's git directory, where Tavern's programs find the board.
 const MAIN: &str = "tavern-main";
 
-/// Longest line of a state, and most references of it.
+/// Limit of references in a state.
 const MOST_REFERENCES: usize = 10_000;
 
-/// Packs of fewer objects become single files, as in git's own `fetch.unpackLimit`.
+/// Packs of fewer objects are unpacked into loose ones, as with git's own `fetch.unpackLimit`.
 const LARGE: u32 = 100;
 
-/// Run inside: it says where everything is, and packs what is not among the known.
+/// Script that runs in the sandbox: prints the state of the cell.
 const LOOK: &str = r#"out=$1
 odd=$(find "$GIT_DIR" ! -type f ! -type d ! -path "$GIT_DIR/hooks")
 if test -n "$odd"; then echo "there are pipes, links or devices in it" >&2; exit 1; fi
@@ -66,17 +68,17 @@ if test -n "$at"; then git diff-index --cached --raw -z --no-renames --no-abbrev
 git ls-files --unmerged -z >"$out/unmerged"
 "#;
 
-/// Each look may take so long: settings there may have git read what never ends.
+/// Time limit of each look into a cell: its settings may make git read without end.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Run inside, when it is known what is to be had.
+/// Script that runs in the sandbox: packs the wanted objects.
 const PACK: &str =
     r#"git pack-objects --quiet --revs --thin --indexed-objects --stdout <"$1/wanted" >"$1/pack""#;
 
-/// What a cell says of itself. Nothing of it is believed beyond what whoever worked there could have done anyway.
+/// The state that a cell reports. It is untrusted, and grants nothing that its agent could not have done anyway.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CellState {
-    /// The reference that `HEAD` names; `None`: a commit.
+    /// The reference that `HEAD` names; `None` if it names a commit.
     head: Option<String>,
     at: Option<CommitId>,
     is_rebasing: bool,
@@ -85,21 +87,21 @@ struct CellState {
     stash: Vec<CommitId>,
 }
 
-/// A cell that was left, and how to look into it.
+/// A cell whose run has ended, and how to look into it.
 #[derive(Clone, Copy, Debug)]
 pub struct LeftCell<'a> {
     pub cell: &'a Path,
-    /// An empty folder, which is the only one that git may write to while it looks.
+    /// An empty folder, the only one that git may write to while it looks.
     pub out: &'a Path,
-    /// The sandbox in which git looks.
+    /// Command line prefix of the sandbox in which git looks.
     pub wrapper: &'a [OsString],
-    /// The item's own branch; `None` of a worktree that has none.
+    /// The item's own branch; `None` for a worktree without one.
     pub branch: Option<&'a str>,
 }
 
 impl Repository {
-    /// Makes a cell at `cell`, where nothing may be, for the worktree at `worktree`, as that stands: its `HEAD`, its index, its
-    /// merge under way, the branches of the repository, and those that were made in its earlier cells.
+    /// Creates a cell at `cell`, which must not exist, with the state of the worktree: `HEAD`, index, a merge under
+    /// way. It gets the repository's branches and those from the worktree's earlier cells.
     pub fn make_cell(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
         let checkout = self.fill_cell(worktree, cell)?;
         [
@@ -117,7 +119,7 @@ impl Repository {
             .map_err(GitError::io("write in", &checkout.git_dir))
     }
 
-    /// All of a cell but hooks, the index, and what is under way.
+    /// Fills a cell, except for hooks, the index, and a merge under way.
     pub(super) fn fill_cell(&self, worktree: &Path, cell: &Path) -> Result<Checkout, GitError> {
         let checkout = self.checkout(worktree)?;
         let writing = || GitError::io("write in", cell);
@@ -160,10 +162,10 @@ impl Repository {
         Ok(checkout)
     }
 
-    /// Takes over what a cell holds: its objects, the item's branch, and where the worktree stands, if that is there still. What
-    /// else was put on branches and tags there is kept at `refs/tavern/cells/`. Done twice it comes to the same.
+    /// Takes over a cell: its objects, the item's branch, and the state of the worktree, if that still exists. Other
+    /// changed branches and tags are kept at `refs/tavern/cells/`. Idempotent.
     ///
-    /// [`GitError::Program`] if git can't look into it any more.
+    /// Fails with [`GitError::Program`] if git can't read the cell.
     pub fn receive(&self, worktree: &Path, left: &LeftCell<'_>) -> Result<(), GitError> {
         let _held = self.hold_clean_up()?;
         let given = references(&given_to(left.cell));
@@ -203,7 +205,8 @@ impl Repository {
         }
     }
 
-    /// What is on the stash of the cells of the worktree `name`, a reference for each, since of a stash git keeps but the last.
+    /// Keeps each stash of the cells of the worktree `name` at its own reference, since git keeps only the last one
+    /// by itself.
     pub(super) fn keep_stash(&self, name: &str, stash: &[CommitId]) -> Result<(), GitError> {
         let place = |id: &CommitId| format!("{KEPT}{name}/{STASHED}{id}");
         for (reference, id) in self.references(&format!("{KEPT}{name}/{STASHED}"))? {
@@ -219,7 +222,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Makes the stash of a cell as it was in the one before.
+    /// Restores the stash of the previous cell in a new cell.
     fn give_stash(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
         let name = worktree.file_name().unwrap_or_default().to_string_lossy();
         let mut stash = Vec::new();
@@ -252,7 +255,7 @@ impl Repository {
         fs::write(cell.join("logs/refs/stash"), log).map_err(writing())
     }
 
-    /// Lines of `packed-refs` for a cell.
+    /// Returns the lines of `packed-refs` for a cell.
     pub(super) fn given(&self, worktree: &Path) -> Result<String, GitError> {
         let listing = || GitError::library("list the references");
         let mut all = BTreeMap::new();
@@ -266,7 +269,7 @@ impl Repository {
                 .map_err(listing())?
             {
                 let reference = reference.map_err(listing())?;
-                // A tag with words of its own stays one.
+                // Annotated tags are not peeled.
                 if let (Ok(name), Some(id)) = (reference.name(), reference.target()) {
                     let inner = name
                         .strip_prefix(&kept)
@@ -288,8 +291,8 @@ impl Repository {
         Ok(state(&String::from_utf8_lossy(&output)))
     }
 
-    /// Has all objects packed that are not in the repository, and takes the pack in. git checks each object, and that none of
-    /// those that it names is missing.
+    /// Packs all objects that the repository lacks, and takes the pack over. git checks each object, and that no
+    /// object it refers to is missing.
     fn take_objects(&self, left: &LeftCell<'_>, state: &CellState) -> Result<(), GitError> {
         let wanted = state
             .refs
@@ -326,7 +329,7 @@ impl Repository {
                 .input_of(pack)
                 .read()?,
         };
-        // What was written beside it is seen from now on.
+        // libgit2 has to see the objects that git has just written.
         self.git
             .odb()
             .and_then(|objects| objects.refresh())
@@ -334,7 +337,7 @@ impl Repository {
     }
 
     pub(super) fn keep(&self, reference: &str, id: &CommitId) -> Result<(), GitError> {
-        // A tag may name one that has words of its own, or a file.
+        // A tag may be annotated, or name no commit.
         let commit = self
             .git
             .find_object(oid(id), None)
@@ -343,7 +346,7 @@ impl Repository {
             return Ok(());
         };
         match self.keep_commit(reference, &id) {
-            // One of the name of a folder.
+            // The reference's name conflicts with an existing one: a file can't be a folder too.
             Err(GitError::Library { .. } | GitError::Moved { .. }) => {
                 let place = reference
                     .splitn(5, '/')
@@ -356,7 +359,7 @@ impl Repository {
         }
     }
 
-    /// Puts the worktree to where its cell was: `HEAD`, index, a merge or rebase under way.
+    /// Gives the worktree the state of its cell: `HEAD`, index, a merge or rebase under way.
     fn stand(
         &self,
         checkout: &Checkout,
@@ -414,7 +417,7 @@ impl Repository {
 }
 
 impl Checkout {
-    /// Whoever works in it has cells of their own.
+    /// Returns true if agents in this worktree have cells.
     pub(super) fn has_cells(&self) -> bool {
         self.git_dir.join(MARK).exists()
     }
@@ -424,7 +427,7 @@ fn own(left: &LeftCell<'_>) -> Option<String> {
     left.branch.map(|branch| format!("refs/heads/{branch}"))
 }
 
-/// The places of other repositories in an index, as `git ls-files --stage -z` lists it, or in a tree, as `git ls-tree -z` does.
+/// Returns the paths of gitlinks in the output of `git ls-files --stage -z` or `git ls-tree -z`.
 pub(super) fn gitlinks(listed: &[u8]) -> Vec<PathBuf> {
     let links = records(listed).filter(|entry| entry.starts_with(b"160000 "));
     links
@@ -432,7 +435,8 @@ pub(super) fn gitlinks(listed: &[u8]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Runs `script` of `sh` on the cell, in its sandbox, with the folder for what it makes and these `paths`.
+/// Runs the `sh` script on the cell, in its sandbox, with the output folder and `paths` as arguments. Returns
+/// standard output.
 pub(super) fn boxed<'a>(
     left: &LeftCell<'_>,
     objects: &Path,
@@ -457,7 +461,7 @@ pub(super) fn boxed<'a>(
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     spec.env.push(("GIT_DIR".into(), left.cell.into()));
-    // Also where the repository has been moved since.
+    // Needed if the repository has been moved since.
     spec.env
         .push(("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), objects.into()));
     spec.env
@@ -489,7 +493,7 @@ pub(super) fn boxed<'a>(
     })
 }
 
-/// Reads what [`LOOK`] prints. What is no name of a reference, or no id, is passed over.
+/// Parses the output of [`LOOK`]. Invalid reference names and ids are skipped.
 fn state(text: &str) -> CellState {
     let mut state = CellState::default();
     for line in text.lines() {
@@ -510,7 +514,7 @@ fn state(text: &str) -> CellState {
     state
 }
 
-/// What it was given at its start; what its agent makes of that is for itself alone.
+/// Returns the initial references of a cell. An agent's changes to the file affect only its own results.
 pub(super) fn given_to(cell: &Path) -> String {
     files::read_text(cell.join(GIVEN_LIST)).unwrap_or_default()
 }
@@ -524,7 +528,8 @@ fn reference(line: &str) -> Option<(String, CommitId)> {
     Some((name.to_owned(), id.parse().ok()?)).filter(|(name, _)| Reference::is_valid_name(name))
 }
 
-/// What `git update-index --index-info` is told of what `git diff-index --raw -z` and `git ls-files --unmerged -z` say.
+/// Converts the output of `git diff-index --raw -z` and `git ls-files --unmerged -z` to input for `git update-index
+/// --index-info`.
 fn index_entries(staged: &[u8], unmerged: &[u8]) -> Vec<u8> {
     const NOTHING: &str = "0000000000000000000000000000000000000000";
     let mut entries = Vec::new();
@@ -568,7 +573,7 @@ fn copied(from: &Path, to: &Path) -> Result<(), GitError> {
     gone(files::copy_with_time(from, to)).map_err(GitError::io("copy", from))
 }
 
-/// The file holds `text`, or is not there.
+/// Writes `text` to the file, or removes the file.
 fn set(path: &Path, text: Option<String>) -> Result<(), GitError> {
     match text {
         Some(text) => fs::write(path, text).map_err(GitError::io("write", path)),

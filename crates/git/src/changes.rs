@@ -1,7 +1,7 @@
-//! What a work tree holds that its last commit does not.
+//! Differences between a work tree and its last commit.
 //!
-//! Asks the `git` program, not libgit2: only it knows the user's clean filters (LFS), without which an untouched file looks
-//! changed, and sparse indexes. The index is not refreshed on disk.
+//! Asks the `git` program, not libgit2. Only git knows sparse indexes and the user's clean filters (LFS), without
+//! which an untouched file looks changed. The index is not refreshed on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -14,20 +14,20 @@ use super::repository::Checkout;
 use super::{CommitId, GitError, PatchText, Repository};
 use tavern_sys::files;
 
-/// Paths relative to the root of the work tree, each list in order. A path can be both staged and modified.
+/// Sorted lists of paths relative to the root of the work tree. A path can be both staged and modified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The index differs from the last commit.
     pub staged: Vec<PathBuf>,
     /// The file differs from the index, or is gone.
     pub modified: Vec<PathBuf>,
-    /// Neither tracked nor ignored; each file, not its folder.
+    /// Neither tracked nor ignored; files, not their folders.
     pub untracked: Vec<PathBuf>,
-    /// Both sides of a merge that nobody has resolved yet.
+    /// Unresolved conflicts of a merge.
     pub conflicted: Vec<PathBuf>,
-    /// Submodules that have changes of their own inside, which a commit here doesn't take.
+    /// Submodules with changes inside, which a commit here doesn't include.
     pub submodules: Vec<PathBuf>,
-    /// Untracked folders that are repositories of their own; a commit here doesn't take them either.
+    /// Untracked folders that are repositories of their own; a commit here doesn't include them either.
     pub nested: Vec<PathBuf>,
 }
 
@@ -37,16 +37,16 @@ impl Changes {
     }
 }
 
-/// The files of the last commit, and those that are there, both without what was there before anybody worked.
+/// The files of the last commit and of the work tree, both without the baseline.
 struct Work<'r> {
     head: Tree<'r>,
     tree: Tree<'r>,
-    /// Submodules that had changes before.
+    /// Submodules that had changes before any work.
     dirty_before: Vec<PathBuf>,
 }
 
 impl Repository {
-    /// The paths in the main work tree that differ from its last commit, or are not tracked, in order. Nothing is written.
+    /// Returns paths of the main work tree that differ from its last commit or are untracked, sorted. Writes nothing.
     pub fn own_changes(&self) -> Result<Vec<PathBuf>, GitError> {
         let changes = self.status(&self.main_checkout())?;
         let Changes {
@@ -62,12 +62,12 @@ impl Repository {
         Ok(paths)
     }
 
-    /// The changes of a linked worktree, by the path of its root. Nothing is written.
+    /// Returns the changes of a linked worktree, by the path of its root. Writes nothing.
     pub fn changes(&self, worktree: &Path) -> Result<Changes, GitError> {
         self.changes_at(&self.checkout(worktree)?)
     }
 
-    /// Without what the worktree held before anybody worked there.
+    /// Excludes the baseline of the worktree.
     pub(super) fn changes_at(&self, checkout: &Checkout) -> Result<Changes, GitError> {
         let mut changes = self.status(checkout)?;
         if checkout.has_cells() {
@@ -95,7 +95,7 @@ impl Repository {
         })
     }
 
-    /// What is there and in no commit, where the worktree held something before.
+    /// Returns the uncommitted work, if the worktree has a baseline.
     fn work_beyond(
         &self,
         checkout: &Checkout,
@@ -110,7 +110,7 @@ impl Repository {
         let tree = self.tree_of_work(checkout, &changes.nested)?;
         let tree = self.found_tree(baseline.without(&tree, oid(&commit))?)?;
         let head = self.find_commit(&commit)?;
-        // A commit that took it in is no change.
+        // Baseline content in the last commit is no change.
         let head = head.tree().map_err(GitError::library("read a tree"))?;
         let head = self.found_tree(baseline.without(&head, oid(&commit))?)?;
         Ok(Some(Work {
@@ -120,12 +120,12 @@ impl Repository {
         }))
     }
 
-    /// What git tells.
+    /// Returns the changes that git reports.
     pub(super) fn status(&self, checkout: &Checkout) -> Result<Changes, GitError> {
         self.status_by(self.call(checkout), checkout)
     }
 
-    /// The same; all that look later find the index refreshed.
+    /// Like `status`, but refreshes the index for later calls.
     pub(super) fn refreshed_status(&self, checkout: &Checkout) -> Result<Changes, GitError> {
         let call = self.call(checkout).env("GIT_OPTIONAL_LOCKS", "1");
         self.status_by(call, checkout)
@@ -140,7 +140,7 @@ impl Repository {
                 "--untracked-files=all",
                 "--no-renames",
             ])
-            // Git would look into them by the settings that are found there: whose those are, only a person knows.
+            // git would obey settings inside of submodules, which are untrusted.
             .arg(if checkout.has_cells() {
                 "--ignore-submodules=all"
             } else {
@@ -151,8 +151,8 @@ impl Repository {
         Ok(parse(&output))
     }
 
-    /// How many lines are added and taken out since `base` in a linked worktree, with those of its `untracked` files. Those of binary
-    /// files don't count.
+    /// Returns the number of lines added and removed since `base` in a linked worktree, including its `untracked`
+    /// files. Binary files don't count.
     pub fn lines_since(
         &self,
         worktree: &Path,
@@ -182,8 +182,8 @@ impl Repository {
                 .sum::<u64>())
     }
 
-    /// What of a linked worktree is in no commit yet, cut as by [`Repository::diff`]: what differs from its last one, then its
-    /// untracked files.
+    /// Returns the uncommitted changes of a linked worktree: differences from its last commit, then untracked files.
+    /// Cut as by [`Repository::diff`].
     pub fn uncommitted(&self, worktree: &Path, limit: usize) -> Result<PatchText, GitError> {
         self.uncommitted_at(&self.checkout(worktree)?, limit)
     }
@@ -224,7 +224,8 @@ impl Repository {
     }
 }
 
-/// How git would show an untracked file, were it added. Of one that can't be read, or is longer than `limit`, only its name is told.
+/// Returns an untracked file as git would show it if it were added; only its name if it can't be read or is longer
+/// than `limit`.
 fn added(worktree: &Path, path: &Path, limit: usize) -> String {
     let name = path.display();
     let head = format!("diff --git a/{name} b/{name}\nnew file\n");
@@ -252,7 +253,7 @@ fn added(worktree: &Path, path: &Path, limit: usize) -> String {
     }
 }
 
-/// ADDED, a tab, REMOVED, a tab, the path; `-` of a binary file.
+/// Record format: ADDED, tab, REMOVED, tab, path; `-` for a binary file.
 fn lines_of_record(record: &[u8]) -> u64 {
     let record = String::from_utf8_lossy(record);
     record
@@ -262,7 +263,7 @@ fn lines_of_record(record: &[u8]) -> u64 {
         .sum()
 }
 
-/// Of one that can't be read, and of a binary one, none.
+/// Returns 0 for a file that is binary or can't be read.
 fn lines_of_file(path: &Path) -> u64 {
     let text = files::read(path).unwrap_or_default();
     let is_binary = text.iter().take(8000).any(|byte| *byte == 0);
@@ -274,7 +275,7 @@ fn lines_of_file(path: &Path) -> u64 {
     }
 }
 
-/// Reads `git status --porcelain=v2 -z`; source of the format: git-status(1). Unknown lines are passed over.
+/// Parses `git status --porcelain=v2 -z`; source of the format: git-status(1). Unknown lines are skipped.
 fn parse(output: &[u8]) -> Changes {
     let mut changes = Changes::default();
     for record in output.split(|byte| *byte == 0) {
@@ -451,7 +452,7 @@ mod tests {
     #[test]
     fn looking_writes_nothing() {
         let fixture = Fixture::new();
-        // The same text in a new file: the index would like to be refreshed.
+        // The same text in a new file would make git refresh the index.
         std::fs::remove_file(fixture.root().join("a")).expect("it is there");
         fixture.write("a", "one\n");
         let before = fixture.photograph();

@@ -1,6 +1,6 @@
-//! Keeping `git gc` from running while objects are written that no reference names yet: with `--prune=now` it takes them.
+//! Prevents `git gc` while objects are written that no reference names yet, since `--prune=now` would remove them.
 //!
-//! It is git's own lock, `gc.pid`: a clean-up that runs is waited for, and one that would begin meanwhile says that another runs.
+//! The lock is git's own, `gc.pid`. A running clean-up is waited for; a new one reports that another is running.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"
@@ -17,23 +17,23 @@ use super::lock::FileLock;
 use tavern_sys::clock;
 use tavern_sys::files::{self, gone};
 
-/// How long a clean-up is waited for; after that it is hoped that it takes nothing.
+/// How long to wait for a clean-up; after that the work goes on at its own risk.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// While it lives no clean-up begins in the repository.
+/// While it lives, no clean-up starts in the repository.
 #[derive(Debug)]
 pub(super) struct CleanUpHeld {
-    /// git's lock, if it could be had.
+    /// git's lock, if it was acquired.
     lock: Option<PathBuf>,
-    /// Among Tavern's own, until `lock` is gone. It goes with a process that is killed.
+    /// The lock among Tavern's own processes, held until `lock` is gone. It ends with a killed process.
     _own: FileLock,
 }
 
 impl Drop for CleanUpHeld {
     fn drop(&mut self) {
-        // The next git sees that its process is gone.
+        // On failure the next git sees that the process is gone.
         self.lock
             .iter()
             .for_each(|lock| drop(fs::remove_file(lock)));
@@ -41,7 +41,7 @@ impl Drop for CleanUpHeld {
 }
 
 impl CleanUpHeld {
-    /// Waits for one that runs in the repository with this git directory.
+    /// Waits for a running clean-up of the repository with this git directory.
     pub(super) fn take(git_dir: &Path) -> Result<CleanUpHeld, GitError> {
         let locking = || GitError::io("lock clean-ups of", git_dir);
         let folder = git_dir.join("tavern");
@@ -65,7 +65,7 @@ impl CleanUpHeld {
     }
 }
 
-/// Takes the lock as git does, under one of its own that is there for a moment. False if a clean-up runs, or begins in this moment.
+/// Takes the lock as git does, under a short-lived lock file. Returns false if a clean-up is running or starting.
 fn write(lock: &Path, folder: &Path) -> io::Result<bool> {
     let (draft, begun) = (folder.join("gc.pid"), lock.with_extension("pid.lock"));
     let host = rustix::system::uname();
@@ -77,13 +77,13 @@ fn write(lock: &Path, folder: &Path) -> io::Result<bool> {
             begun
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            // Who began was killed.
+            // The process that started it was killed.
             if is_left(&begun) {
                 gone(fs::remove_file(&begun))?;
             }
             return Ok(false);
         }
-        // The file system has no hard links: a clean-up may begin in this moment.
+        // On a file system without hard links a clean-up may start at the same moment.
         Err(_) => draft,
     };
     if is_held(lock) {
@@ -92,13 +92,14 @@ fn write(lock: &Path, folder: &Path) -> io::Result<bool> {
     fs::rename(&own, lock).map(|()| true)
 }
 
-/// By a clean-up that runs: a process that lives, and is none of Tavern's, since those have the other lock.
+/// Returns true if a running clean-up holds the lock: a live process other than this one. Other Tavern processes are
+/// excluded by the other lock.
 fn is_held(lock: &Path) -> bool {
     let (pid, own) = (pid_in(lock), std::process::id().to_string());
     pid.is_some_and(|pid| pid != own && is_alive(&pid))
 }
 
-/// By a process that has died.
+/// Returns true if the lock belongs to a dead process.
 fn is_left(lock: &Path) -> bool {
     pid_in(lock).is_some_and(|pid| !is_alive(&pid))
 }

@@ -1,4 +1,4 @@
-//! Commits of everything that a linked worktree holds.
+//! Commits of everything in a linked worktree.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,14 @@ use super::{Changes, CommitId, GitError, Head, Repository};
 use tavern_sys::files;
 
 impl Repository {
-    /// Commits all changes of a linked worktree, tracked and untracked, minus what is ignored or lies at or under a path of
-    /// `exclude` (relative to the root), on whatever its `HEAD` names. `changes` are what [`Repository::changes`] found there.
-    /// `None` if that leaves nothing to commit. An unfinished merge whose conflicts are resolved is completed.
+    /// Commits all changes of a linked worktree, tracked and untracked, on its `HEAD`. Excludes ignored files and
+    /// everything at or under a path of `exclude` (relative to the root). `changes` must come from
+    /// [`Repository::changes`]. `None` if there is nothing to commit. An unfinished merge without conflicts is
+    /// completed.
     ///
-    /// [`GitError::Conflicted`] if conflict markers are left; [`GitError::Unfinished`] in a rebase;
-    /// [`GitError::NotAWorktree`] for the main work tree; [`GitError::LockedByGit`] if a git is at work there, or died there.
+    /// Fails with [`GitError::Conflicted`] if conflict markers are left, [`GitError::Unfinished`] in a rebase,
+    /// [`GitError::NotAWorktree`] for the main work tree, or [`GitError::LockedByGit`] if a git is running there or
+    /// died there.
     pub fn commit_all(
         &self,
         worktree: &Path,
@@ -40,13 +42,13 @@ impl Repository {
         }
         let merges = checkout.git_dir.join("MERGE_HEAD").exists();
         match self.commit_staged(&checkout, message) {
-            // It has nothing to commit.
+            // There is nothing to commit.
             Err(GitError::Program { .. }) if !merges && !self.has_staged(&checkout)? => Ok(None),
             committed => committed.map(Some),
         }
     }
 
-    /// What is staged.
+    /// Commits the index.
     fn commit_staged(&self, checkout: &Checkout, message: &str) -> Result<CommitId, GitError> {
         let call =
             self.call(checkout)
@@ -61,7 +63,8 @@ impl Repository {
         }
     }
 
-    /// What is staged, without what the worktree held before; [`GitError::Mixed`] if of some that can't be told.
+    /// Commits the index without the baseline. Fails with [`GitError::Mixed`] if some paths can't be separated from
+    /// it.
     fn commit_beyond(
         &self,
         checkout: &Checkout,
@@ -128,7 +131,7 @@ impl Repository {
             call = call.arg(pathspec("exclude,top,literal", &path));
         }
         call.limit(THOROUGH).read()?;
-        // What somebody staged by hand is excluded as well.
+        // Paths that were staged before are excluded as well.
         let is_excluded = |path: &PathBuf| exclude.iter().any(|prefix| path.starts_with(prefix));
         if !changes.staged.iter().any(is_excluded) {
             return Ok(());
@@ -142,8 +145,8 @@ impl Repository {
         call.limit(THOROUGH).read().map(drop)
     }
 
-    /// The paths inside that a commit does not take: what git ignored there at first, and repositories, the `nested` ones; and submodules where agents have had cells, since
-    /// what git would do for their state is up to settings that are found there.
+    /// Returns paths that a commit does not include: paths that git ignored at first, and the `nested` repositories.
+    /// Where agents have cells, submodules are excluded too, since git would obey their settings.
     pub(super) fn not_staged(
         &self,
         checkout: &Checkout,
@@ -190,7 +193,7 @@ pub(super) fn refuse_rebase(checkout: &Checkout) -> Result<(), GitError> {
     Ok(())
 }
 
-/// The conflicted files that still have a line which only git writes.
+/// Returns the conflicted files that still have a conflict marker.
 fn still_marked(checkout: &Checkout, changes: &Changes) -> Vec<PathBuf> {
     let is_marked = |path: &&PathBuf| {
         let bytes = files::read(checkout.root.join(path)).unwrap_or_default();
@@ -259,7 +262,7 @@ mod tests {
         ] {
             write_in(&path, name, "changed\n");
         }
-        // Staged by hand, and excluded all the same.
+        // Staged by a person, and excluded all the same.
         git_in(&path, &["add", ".tavern/queue"]);
         let repository = fixture.repository();
         let commit = fixture

@@ -1,4 +1,4 @@
-//! The name of a commit: its full hexadecimal digest, checked once where it comes in.
+//! The name of a commit: its full hexadecimal digest, validated once on input.
 //!
 //! Knows nothing of any repository: a well-formed id may name nothing.
 
@@ -10,12 +10,12 @@ use std::str::FromStr;
 pub struct CommitId(String);
 
 impl CommitId {
-    /// All digits.
+    /// Returns all digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first seven digits, for people; not unique in large repositories.
+    /// Returns the first seven digits, for display; not unique in large repositories.
     pub fn short(&self) -> &str {
         &self.0[..7]
     }

@@ -1,12 +1,12 @@
-//! The configuration files that git reads, where variables name others than the usual ones.
+//! The configuration files that git reads, if variables override the usual ones.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use git2::{Config, ConfigLevel};
 
-/// The configuration files above the repository's own. libgit2 knows their usual places but not the variables by which git
-/// can be told others, so these are looked at here.
+/// The configuration files above the repository's own. libgit2 knows their usual places, but not the variables that
+/// override them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConfigFiles {
     pub(super) system: Option<PathBuf>,
@@ -17,7 +17,7 @@ pub(super) struct ConfigFiles {
 }
 
 impl ConfigFiles {
-    /// `None` if git looks in the usual places, which libgit2 knows by itself.
+    /// Returns `None` if git uses the usual places, which libgit2 knows by itself.
     pub(super) fn from_environment() -> Option<ConfigFiles> {
         let given = |name: &str| env::var_os(name).map(PathBuf::from);
         let (system, global) = (given("GIT_CONFIG_SYSTEM"), given("GIT_CONFIG_GLOBAL"));
@@ -73,7 +73,7 @@ impl ConfigFiles {
     }
 }
 
-/// As git reads a boolean in the environment.
+/// Parses a boolean as git does in the environment.
 fn is_true(value: &Path) -> bool {
     let text = value.to_string_lossy().to_lowercase();
     !matches!(text.as_str(), "" | "0" | "false" | "no" | "off")

@@ -1,8 +1,7 @@
-//! What git would wait for, or read without an end, where it looks for a file: pipes and devices. None is left in a
-//! worktree in which git is started: there is nothing in one to be kept. A socket git can't read, and goes on.
+//! Removes pipes and devices from a worktree before git starts in it: git would block on them, or read without end.
+//! They hold nothing worth keeping. Sockets stay, since git can't read them and goes on.
 //!
-//! Everything is found from the worktree's own folder, as git does it: no path is too long for this that is not for
-//! git.
+//! All paths are resolved from the worktree's own folder, as git does, so no path that git reaches is too long here.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,14 +19,14 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A folder that is still to be looked at.
+/// A folder that is still to be searched.
 struct Unseen {
     path: PathBuf,
-    /// It is a repository, or in one: git follows the links in it.
+    /// Whether it is a repository or inside one, where git follows links.
     is_repository: bool,
 }
 
-/// Removes them from the worktree at `root`, if it is there.
+/// Removes them from the worktree at `root`, if it exists.
 pub(super) fn remove_endless(root: &Path) -> Result<(), GitError> {
     let top = match openat(CWD, root, FOLDER, Mode::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
@@ -86,7 +85,7 @@ fn look(top: &OwnedFd, place: &Unseen, places: &mut Vec<Unseen>) -> Result<(), E
             });
         } else if is_in_the_way {
             match remove(top, &place.path, &path) {
-                // One in another user's folder stays, where git would not open it.
+                // An entry in another user's folder may stay if git would not open it.
                 Err(_) if !is_opened => {}
                 removed => removed?,
             }
@@ -102,13 +101,13 @@ fn is_endless(kind: FileType) -> bool {
     )
 }
 
-/// `None` of one that git can't look into either.
+/// Returns `None` for a folder that git can't open either.
 fn opened(top: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, Errno> {
     let open = || openat(top, here(path), FOLDER, Mode::empty());
     match open() {
-        // git knows the names of what is tracked in it.
+        // git opens tracked files in it by name.
         Err(Errno::ACCESS) if may_be_entered(top, path) => {
-            // It may be another user's, as what a container has made.
+            // It may belong to another user, such as a container's.
             let changed = chmodat(top, here(path), Mode::RWXU, AtFlags::empty());
             if changed.is_ok() {
                 open().map(Some)
@@ -144,7 +143,7 @@ fn remove(top: &OwnedFd, folder: &Path, path: &Path) -> Result<(), Errno> {
         unlinked => unlinked,
     };
     match unlinked {
-        // Somebody else was faster; or git can't name it either.
+        // Another process removed it, or git can't name it either.
         Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(()),
         unlinked => unlinked,
     }
@@ -216,7 +215,7 @@ mod tests {
         remove_endless(&path("nowhere")).expect("there is nothing");
     }
 
-    /// Where git goes by the worktree's own paths, though their names in full are longer than the system takes.
+    /// git resolves paths relative to the worktree, although the absolute ones are longer than the system allows.
     #[test]
     fn none_is_too_deep_for_us_that_git_reaches() {
         let scratch = tempfile::tempdir().expect("a temporary folder");

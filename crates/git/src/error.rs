@@ -1,6 +1,6 @@
-//! What can go wrong with a repository: typed, with the path in it and a hint that says what to type.
+//! Errors of repositories: typed, with the path and a hint that says what to type.
 //!
-//! Knows nothing of exit codes: [`GitError::kind`] groups the errors, and callers decide what a group means.
+//! Knows nothing of exit codes: [`GitError::kind`] groups the errors, and callers decide how to treat a group.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use tavern_sys::process::{TOO_MANY, quoted};
 /// How a caller may react to a [`GitError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GitErrorKind {
-    /// A rule that protects somebody's work said no; the way out is in the hint.
+    /// A rule that protects work refused it; the hint shows the way out.
     Refused,
-    /// Somebody else was faster or is still busy; the same call may succeed a moment later.
+    /// Another process was faster or is still busy; the same call may succeed a moment later.
     Busy,
-    /// The repository or the machine is not fit for the work, what was asked for has no meaning, or the world failed.
+    /// The repository or the machine is unsuitable, the request is invalid, or an operation failed.
     Failed,
 }
 
-/// Every error of the git room.
+/// All errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("`{}` is not in a git repository", dir.display())]
@@ -144,7 +144,7 @@ impl GitError {
         }
     }
 
-    /// What to do or type next: one line, lower case, without a final period.
+    /// Returns the next step for the user: one line, lower case, without a final period.
     pub fn hint(&self) -> String {
         match self {
             GitError::NotARepository { dir } => {
@@ -306,7 +306,7 @@ impl GitError {
     }
 }
 
-/// What to type where a folder may not be removed: a container that ran as root has left files in it, say.
+/// Returns the hint for a folder that may not be removed, such as one with files of a container that ran as root.
 pub fn not_removed(path: &Path) -> String {
     format!(
         "files of another user are in it: sudo rm -r {}",
@@ -314,7 +314,7 @@ pub fn not_removed(path: &Path) -> String {
     )
 }
 
-/// What to type in a shallow clone that lacks too much.
+/// The hint for a shallow clone that lacks too much history.
 pub const UNSHALLOW: &str =
     "have all of the history: git fetch --unshallow (of actions/checkout: `fetch-depth: 0`)";
 
@@ -322,7 +322,7 @@ fn or_nothing(id: Option<&CommitId>) -> &str {
     id.map_or("nothing", CommitId::as_str)
 }
 
-/// A branch, or `None` for no branch at all.
+/// Describes a branch, or `None` for no branch at all.
 fn wanted(branch: Option<&str>) -> String {
     branch.map_or_else(
         || "a commit without a branch".to_owned(),

@@ -1,27 +1,28 @@
-//! The user's filters, as they are run over what agents in a sandbox have made: in a sandbox of their own.
+//! Runs the user's filters in a sandbox of their own over files that sandboxed agents have made.
 //!
-//! git starts a filter in the folder of the work, so its command line may lead to a program there (`./clean.sh`, `make clean`, a module
-//! of Python), which is an agent's by then. Which do can't be told from the words. Others read their settings there: git-lfs obeys
-//! `.lfsconfig`, which says whom it asks, with the user's keys. So all are run so. git-lfs alone writes there, to its own store.
+//! git starts a filter in the work folder, so its command line may run a program there (`./clean.sh`, `make clean`, a
+//! Python module), which an agent can replace. The command line alone does not show which filters do. Other filters
+//! read settings there: git-lfs obeys `.lfsconfig`, which names the server it contacts with the user's keys. So all
+//! filters run in the sandbox. Only git-lfs may write, and only to its own store.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// The settings that are command lines of filters, and where git-lfs keeps its files, for `git config --get-regexp`.
+/// Pattern for `git config --get-regexp`: command lines of filters, and the storage folder of git-lfs.
 pub(super) const FILTERS: &str = r"^(filter\..*\.(clean|smudge|process)|lfs\.storage)$";
 
 const LFS_STORAGE: &[u8] = b"lfs.storage";
 
-/// With it git-lfs leaves the pointer in the place of what it has not and can't fetch: else an agent that makes one up would stop all that
-/// comes after it.
+/// Makes git-lfs leave the pointer of a file that it can't fetch. Otherwise an agent's made-up pointer would block
+/// all later files.
 const KEEPS_POINTERS: &str = "GIT_LFS_SKIP_DOWNLOAD_ERRORS";
 
-/// It would try for a minute.
+/// By default git-lfs would retry for a minute.
 const FEW_TRIES: (&[u8], &[u8]) = (b"lfs.transfer.maxretries", b"1");
 
-/// A setting that wins over the user's. It must succeed, or git would take the contents as they are.
+/// A setting that overrides the user's. The filter must succeed, or git would store the unfiltered contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Overruled {
     setting: OsString,
@@ -29,7 +30,7 @@ pub(super) struct Overruled {
 }
 
 impl Overruled {
-    /// What git is called with; `number` is its own among those of one call.
+    /// Returns the argument for git; `number` is unique within one call.
     pub(super) fn argument(&self, number: usize) -> OsString {
         let mut argument = OsString::from("--config-env=");
         argument.push(&self.setting);
@@ -46,9 +47,10 @@ fn variable(number: usize) -> String {
     format!("TAVERN_FILTER_{number}")
 }
 
-/// The filters that `git config --null --get-regexp` lists, each started by `sandbox`, in the repository with this common directory.
+/// Returns overrides that start each filter listed by `git config --null --get-regexp` in `sandbox`. `common` is the
+/// common directory of the repository.
 pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString], common: &Path) -> Vec<Overruled> {
-    // Of several lines the last one counts.
+    // The last of several lines counts.
     let mut all: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
     for record in listed.split(|byte| *byte == 0) {
         if let Some(end) = record.iter().position(|byte| *byte == b'\n') {
@@ -71,7 +73,7 @@ pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString], common: &Path) -> 
         } else {
             &sandbox
         };
-        // To the process git speaks of each path, in the other lines it puts the path itself.
+        // git sends paths to a process over its protocol; in other lines it substitutes them.
         let value = if setting.ends_with(b".process") {
             process(line, sandbox)
         } else {
@@ -90,7 +92,7 @@ pub(super) fn in_sandbox(listed: &[u8], sandbox: &[OsString], common: &Path) -> 
         .collect()
 }
 
-/// `git-lfs` or `git lfs` and plain words.
+/// Returns true for `git-lfs` or `git lfs` with plain words.
 fn is_lfs(line: &[u8]) -> bool {
     let rest = line
         .strip_prefix(b"git-lfs ")
@@ -101,13 +103,13 @@ fn is_lfs(line: &[u8]) -> bool {
     })
 }
 
-/// The beginning of a command line that goes on with a program and its arguments.
+/// Returns the start of a command line, to be followed by a program and its arguments.
 fn started_by(sandbox: &[OsString]) -> Vec<u8> {
     let words = sandbox.iter().map(|word| quoted(word.as_bytes()));
     [b"exec ".to_vec(), words.collect::<Vec<_>>().join(&b' ')].concat()
 }
 
-/// The same, in which all below `store` can be written to.
+/// Like `started_by`, with write access to everything below `store`.
 fn started_by_with(sandbox: &[OsString], store: &Path) -> Vec<u8> {
     let Some((end, options)) = sandbox.split_last() else {
         return started_by(sandbox);
@@ -140,7 +142,8 @@ fn process(line: &[u8], sandbox: &[u8]) -> Vec<u8> {
     [sandbox, b" 'sh' '-c' ", &quoted(line)].concat()
 }
 
-/// The same for a line in which git puts the path for `%f`, and `%` for `%%`. A path must not stand within other quotes.
+/// Like `process`, for a line in which git substitutes the path for `%f` and `%` for `%%`. The path must not be
+/// within other quotes.
 fn once(line: &[u8], sandbox: &[u8]) -> Vec<u8> {
     let mut given = Vec::new();
     let mut rest = line;

@@ -1,4 +1,5 @@
-//! Real repositories in temporary folders, for this room's tests. No configuration of the machine or the user is read.
+//! Real repositories in temporary folders, for the tests of this crate. No configuration of the machine or the user
+//! is read.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests make and break files on purpose"

@@ -1,7 +1,8 @@
-//! What a branch has followed already, so that its whole history is not walked for each question.
+//! A cache of what a branch has followed, to avoid a walk of its whole history each time.
 //!
-//! A base that does not move stays where the branch began, with all that was merged since in between. That one commit
-//! contains another is true for ever, so it is remembered in a file of git's own folder; without that file the history is walked.
+//! A base that does not move stays at the start of the branch, with all later merges in between. That a commit
+//! contains another never changes, so it is cached in a file of git's own folder. Without that file the history is
+//! walked.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns what it remembers of a repository"
@@ -14,14 +15,14 @@ use git2::Commit;
 
 use super::{CommitId, Repository};
 
-/// So many steps back from the branch's tip, along first parents, what is remembered is looked for.
+/// Limit of first-parent steps back from the branch's tip to search for the cached commit.
 const MOST_STEPS: usize = 64;
 
-/// What is found further back than this is remembered anew.
+/// A match further back than this is cached anew.
 const FAR: usize = 16;
 
 impl Repository {
-    /// Returns whether `base` is in the history of `tip`, by what was remembered of the branch; false if that is not known.
+    /// Returns true if the cache shows that `base` is in the history of `tip`; false if that is unknown.
     pub(super) fn is_known_to_follow(
         &self,
         branch: &str,
@@ -49,7 +50,7 @@ impl Repository {
         false
     }
 
-    /// From now on it is known that `base` is in the history of `tip`. Not waited for: it can be found out again.
+    /// Caches that `base` is in the history of `tip`. Errors are ignored: the history can be walked again.
     pub(super) fn remember_followed(&self, branch: &str, tip: &CommitId, base: &CommitId) {
         let path = self.followed_file(branch);
         let _ = path
@@ -58,7 +59,7 @@ impl Repository {
             .and_then(|()| fs::write(path, format!("{tip} {base}\n")));
     }
 
-    /// The commit that the branch was at, and the base that it contained.
+    /// Returns the cached tip of the branch, and the base that it contained.
     fn followed(&self, branch: &str) -> Option<(CommitId, CommitId)> {
         let text = fs::read_to_string(self.followed_file(branch)).ok()?;
         let (tip, base) = text.strip_suffix('\n')?.split_once(' ')?;
@@ -112,12 +113,12 @@ mod tests {
             Follow::UpToDate
         );
         assert!(is_known(far), "it was remembered");
-        // What is remembered is found from later tips, and moves on with them.
+        // The cache is found from later tips, and moves on with them.
         fixture.git(&["switch", "--quiet", "x"]);
         for _ in 0..3 {
             assert!(is_known(work(MOST_STEPS / 2)));
         }
-        // Of another base it says nothing, and of a broken file nothing either.
+        // It does not apply to another base, and a broken file is ignored.
         let other = CommitId::from(far);
         let path = fixture.repository().followed_file("x");
         assert_ne!(

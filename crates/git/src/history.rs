@@ -1,4 +1,4 @@
-//! What commits say: which come before which, what they change.
+//! History questions: the order of commits and their changes.
 //!
 //! Knows nothing of work trees; reads objects only.
 
@@ -19,7 +19,7 @@ pub struct CommitSummary {
     pub id: CommitId,
     /// The first line of the message.
     pub subject: String,
-    /// The commits that it says it reverts, in the words of git-revert(1).
+    /// The commits that it reverts by its message, in the words of git-revert(1).
     pub reverts: Vec<CommitId>,
 }
 
@@ -28,12 +28,12 @@ pub struct CommitSummary {
 pub struct PatchText {
     /// Whole lines; bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// More was left out than the limit allows.
+    /// Whether the text was cut at the limit.
     pub is_cut: bool,
 }
 
 impl Repository {
-    /// Returns whether the tip of `branch` has something at `path` (from the root); false without such a branch.
+    /// Returns true if the tip of `branch` has an entry at `path` (from the root); false if there is no such branch.
     pub fn has_file(&self, branch: &str, path: &Path) -> Result<bool, GitError> {
         match self
             .git
@@ -47,8 +47,8 @@ impl Repository {
         }
     }
 
-    /// The commit that `revision` names, in any way that git-rev-parse(1) knows; `None` if it names nothing, or something
-    /// that has no commit. [`GitError::BadRevision`] if it has no meaning or several.
+    /// Returns the commit that `revision` names, in any syntax of git-rev-parse(1); `None` if it names nothing, or no
+    /// commit. Fails with [`GitError::BadRevision`] if it is invalid or ambiguous.
     pub fn commit_of(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
         let found = match self.git.revparse_single(revision) {
             Ok(object) => object,
@@ -66,7 +66,7 @@ impl Repository {
         Ok(found.peel_to_commit().ok().map(|commit| commit.id().into()))
     }
 
-    /// Returns whether `ancestor` is contained in `descendant`. A commit contains itself.
+    /// Returns true if `ancestor` is contained in `descendant`. A commit contains itself.
     pub fn is_ancestor(
         &self,
         ancestor: &CommitId,
@@ -76,8 +76,9 @@ impl Repository {
         self.contains(below.id(), above.id())
     }
 
-    /// Returns whether `tip` lacks `work`: what that changed is at one place as it was before, and it is not in the history, which is
-    /// walked only then, or was taken back there. [`GitError::Shallow`] where that can't be told.
+    /// Returns true if `tip` lacks `work`. That is the case if at least one path changed by `work` is as before, and
+    /// `work` is not in the history or was reverted there. The history is walked only if such a path exists. Fails
+    /// with [`GitError::Shallow`] if a shallow clone can't tell.
     pub fn lacks(&self, tip: &CommitId, work: &CommitId) -> Result<bool, GitError> {
         let comparing = || GitError::library(format!("look for {work} in {tip}"));
         let (end, wanted) = (tip, work);
@@ -108,7 +109,7 @@ impl Repository {
         self.refuse_cut(end, wanted).map(|()| true)
     }
 
-    /// The commit of `tip` that takes back the merge `work`, or what that merged.
+    /// Returns the commit of `tip` that reverts the merge `work`, or the commit that it merged.
     pub fn taken_back(
         &self,
         work: &CommitId,
@@ -125,8 +126,8 @@ impl Repository {
         found.find_map(Result::transpose).transpose()
     }
 
-    /// The commit that brought `work` into the line that ends in `tip`: the first one, along first parents, that contains
-    /// it. `None` if `tip` doesn't.
+    /// Returns the commit that brought `work` into `tip`: the first one along first parents that contains it. `None`
+    /// if `tip` doesn't contain it.
     pub fn arrival(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
         let work = self.find_commit(work)?.id();
         let mut commit = self.find_commit(tip)?;
@@ -141,7 +142,7 @@ impl Repository {
         Ok(Some(commit.id().into()))
     }
 
-    /// The commit of `tip` that takes back `work`, or what brought it there, and that no later one takes back.
+    /// Returns the commit of `tip` that reverts `work`, or its arrival, and that is not reverted itself.
     pub fn reverted(&self, work: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
         let Some(arrived) = self.arrival(work, tip)? else {
             return Ok(None);
@@ -157,7 +158,7 @@ impl Repository {
             .find_map(|commit| reverted.remove(commit)))
     }
 
-    /// The commits that are in `tip` and not in `base`, oldest first.
+    /// Returns the commits that are in `tip` and not in `base`, oldest first.
     pub fn commits_between(
         &self,
         base: &CommitId,
@@ -182,12 +183,13 @@ impl Repository {
         Ok(found)
     }
 
-    /// The newest commit that both have.
+    /// Returns the merge base of the two.
     pub fn fork(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, GitError> {
         Ok(self.merge_base(oid(one), oid(other))?.map(CommitId::from))
     }
 
-    /// What changes from `base` to `tip`, with renames found, cut at the end of a line to at most `limit` bytes.
+    /// Returns the changes from `base` to `tip`, with renames detected, cut at the end of a line to at most `limit`
+    /// bytes.
     pub fn diff(
         &self,
         base: &CommitId,
@@ -200,7 +202,7 @@ impl Repository {
         self.patch(&old, &new, &[], limit)
     }
 
-    /// The paths that differ between `base` and `tip`.
+    /// Returns the paths that differ between `base` and `tip`.
     pub fn extent(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<PathBuf>, GitError> {
         let comparing = || GitError::library(format!("compare {base} with {tip}"));
         let [old, new] =
@@ -218,7 +220,7 @@ impl Repository {
         Ok(paths)
     }
 
-    /// What changes from `old` to `new` at or under `paths` (none: all of it), as [`Repository::diff`].
+    /// Returns the changes from `old` to `new` at or under `paths` (all if empty), like [`Repository::diff`].
     pub(super) fn patch(
         &self,
         old: &Tree<'_>,
@@ -271,7 +273,7 @@ impl Repository {
         }
     }
 
-    /// Returns whether `inner` is contained in `outer`.
+    /// Returns true if `inner` is contained in `outer`.
     pub(super) fn contains(&self, outer: Oid, inner: Oid) -> Result<bool, GitError> {
         if outer == inner {
             return Ok(true);
@@ -281,13 +283,13 @@ impl Repository {
             .map_err(GitError::library("compare two commits"))
     }
 
-    /// The clone has not all of its history.
+    /// Returns true if the clone lacks part of its history.
     pub fn is_shallow(&self) -> bool {
         self.git.is_shallow()
     }
 
-    /// Refuses two commits of which a shallow clone can't tell how they are related: one history is cut off where the other one is
-    /// not. [`GitError::Shallow`].
+    /// Fails with [`GitError::Shallow`] if a shallow clone can't tell how the two commits are related: only one of
+    /// their histories is cut off at some commit.
     pub fn refuse_cut(&self, one: &CommitId, other: &CommitId) -> Result<(), GitError> {
         if !self.is_shallow() {
             return Ok(());
@@ -308,7 +310,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Where the histories of the two part; `None` if they have nothing in common. [`GitError::Shallow`] where that can't be told.
+    /// Returns the merge base of the two; `None` if they have no common history. Fails with [`GitError::Shallow`] if
+    /// a shallow clone can't tell.
     pub(super) fn merge_base(&self, one: Oid, other: Oid) -> Result<Option<Oid>, GitError> {
         self.refuse_cut(&one.into(), &other.into())?;
         match self.histories().and_then(|git| git.merge_base(one, other)) {

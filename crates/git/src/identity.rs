@@ -1,4 +1,4 @@
-//! In whose name commits are made: the user's, as git finds it, else Tavern's own.
+//! Author and committer of new commits: the user, as git reports, else Tavern.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::program::Call;
 use super::{GitError, Repository};
 use tavern_sys::clock;
 
-/// How long what git said holds for a process that goes on.
+/// How long git's answer is cached in a long-running process.
 const FRESH: Duration = Duration::from_secs(60);
 
 const NAME: &str = "Tavern";
@@ -21,8 +21,8 @@ pub(super) struct Identity {
 }
 
 impl Repository {
-    /// Who git says it is in the main work tree: it knows variables, and settings that hold for a folder, a branch or a remote. In
-    /// tests of this room, which must not depend on who runs them, it is asked for the configuration alone.
+    /// Returns git's identity for the main work tree, by variables and by settings for a folder, a branch or a
+    /// remote. Tests of this crate use the configuration alone, to be independent of the user who runs them.
     pub(super) fn identity(&self) -> Result<Identity, GitError> {
         if self.config.as_ref().is_some_and(|files| !files.with_names) {
             let own = || {
@@ -58,7 +58,8 @@ impl Repository {
         })
     }
 
-    /// What `git var` says: a name, an address in angles, and a time. `None` if nobody has told git who they are.
+    /// Parses the output of `git var`: a name, an address in angle brackets, and a time. `None` if no identity is
+    /// configured.
     fn ident(&self, variable: &str) -> Result<Option<(String, String)>, GitError> {
         let call = self.call(&self.main_checkout()).args([
             "-c",

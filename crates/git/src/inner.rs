@@ -1,7 +1,7 @@
-//! What an agent has made in its cell that is in no object of the repository: the files of git-lfs, and what it committed in submodules.
+//! Work in a cell that is in no object of the repository: files of git-lfs, and commits in submodules.
 //!
-//! Both are taken as data. A file of git-lfs is named by its digest, so it is the same wherever it lies. What was committed in a
-//! submodule becomes a bundle, which git checks when somebody fetches from it: settings and hooks of the cell stay there.
+//! Both are taken over as data. A git-lfs file is named by its digest, so it is the same everywhere. Commits in a
+//! submodule become a bundle, which git checks on fetch. Settings and hooks of the cell stay there.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -19,8 +19,9 @@ use super::worktree::{bin_beside, sweep};
 use super::{GitError, Repository};
 use tavern_sys::files;
 
-/// Run inside, with a folder and git directories: a bundle for each in which there is what none of its remotes has, and its number; and
-/// which have changes that are not committed. What a shallow one ends at was fetched, and tags may be.
+/// Script that runs in the sandbox, with an output folder and git directories as arguments. It bundles each
+/// repository that has commits on none of its remotes, and prints its number; also the numbers of those with
+/// uncommitted changes. The boundary of a shallow clone was fetched, and tags may be, so both are excluded.
 const BUNDLE: &str = r#"out=$1 number=0
 shift
 for module; do
@@ -35,51 +36,51 @@ for module; do
 done
 "#;
 
-/// A file in git's entry for a worktree: the submodules that an agent in a cell left with changes, a line each.
+/// A file in git's entry for a worktree: the submodules that an agent in a cell left with changes, one a line.
 const DIRTY: &str = "tavern-dirty";
 
-/// Where in a cell the repositories are that stood in the places of submodules, each by its number.
+/// A folder in a cell: repositories taken from the places of submodules, by number.
 const INNER: &str = "inner";
 
-/// Longest name of a bundle, in bytes, but for its end.
+/// Longest name of a bundle without its extension, in bytes.
 const LONGEST_NAME: usize = 200;
 
 /// A repository inside a worktree.
 struct Inner {
     git_dir: PathBuf,
-    /// Its place in the worktree, or the name of the submodule.
+    /// Its path in the worktree, or the name of the submodule.
     place: String,
     kind: InnerKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum InnerKind {
-    /// A submodule, as git makes it.
+    /// A submodule, as git creates it.
     Module,
-    /// It stands, or stood, in the place of one.
+    /// A repository that is, or was, in the place of a submodule.
     Link,
     Other,
 }
 
-/// What was committed in a repository inside a worktree, and is nowhere else.
+/// Commits of a repository inside a worktree that are nowhere else.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// Its place in the worktree, or the name of the submodule.
+    /// Its path in the worktree, or the name of the submodule.
     pub place: String,
     pub is_submodule: bool,
-    /// For git to fetch from.
+    /// The bundle file, from which git can fetch.
     pub file: PathBuf,
-    /// What it is kept as: no other of its worktree has this name.
+    /// Its file name, unique within the worktree.
     pub name: String,
 }
 
-/// The name of the bundle that is kept of a repository.
+/// Returns the name of a repository's bundle.
 pub(super) fn bundle_name(place: &str, kind: InnerKind) -> String {
     let mut name = place.replace('%', "%25").replace('/', "%2F");
     if name.len() > LONGEST_NAME {
         name = format!("{:016x}", xxh3_64(place.as_bytes()));
     }
-    // A submodule may be called as the place of another repository is.
+    // A submodule may have the name of another repository's path.
     let end = if kind == InnerKind::Module {
         ""
     } else {
@@ -89,7 +90,7 @@ pub(super) fn bundle_name(place: &str, kind: InnerKind) -> String {
 }
 
 impl Repository {
-    /// Takes over the files of git-lfs from a cell. Done twice it comes to the same.
+    /// Takes over the files of git-lfs from a cell. Idempotent.
     pub fn receive_lfs(&self, cell: &Path) -> Result<(), GitError> {
         let to = self.common_dir().join("lfs/objects");
         for entry in WalkDir::new(cell.join("lfs/objects"))
@@ -112,9 +113,9 @@ impl Repository {
         Ok(())
     }
 
-    /// Takes the repositories out of the worktree that stand in the places of submodules, and puts them into its cell: git would obey their
-    /// settings whenever somebody looks at the worktree. A submodule is what its index has, or HEAD, which `git reset` puts there.
-    /// Their files stay. Returns their places, in order.
+    /// Moves repositories from the places of submodules in the worktree into its cell: git would obey their settings
+    /// at any later command in the worktree. Submodules are those of the index, and of HEAD, which `git reset`
+    /// restores. Their files stay. Returns their paths, sorted.
     pub fn take_inner(&self, worktree: &Path, cell: &Path) -> Result<Vec<PathBuf>, GitError> {
         let checkout = match self.checkout(worktree) {
             Err(GitError::NotAWorktree { .. }) => return Ok(Vec::new()),
@@ -131,7 +132,7 @@ impl Repository {
         Ok(places)
     }
 
-    /// The places of submodules, by the index and by HEAD, in which a repository stands, in order.
+    /// Returns the sorted paths of submodules, by the index and by HEAD, that contain a repository.
     fn filled_links(&self, checkout: &Checkout) -> Result<Vec<PathBuf>, GitError> {
         let listed = |args: &[&str]| self.call(checkout).args(args).read();
         let mut links = gitlinks(&listed(&["ls-files", "--stage", "-z"])?);
@@ -153,8 +154,8 @@ impl Repository {
         Ok(links)
     }
 
-    /// What was committed in repositories inside the linked worktree and is on none of their remotes, as bundles in the folder
-    /// `out`. Those of cells are taken by [`Repository::submodules_of`].
+    /// Bundles the commits of repositories inside the linked worktree that are on none of their remotes, into the
+    /// folder `out`. For cells, use [`Repository::submodules_of`].
     pub fn bundle_inner(&self, worktree: &Path, out: &Path) -> Result<Vec<Bundle>, GitError> {
         let checkout = self.checkout(worktree)?;
         if checkout.has_cells() {
@@ -175,8 +176,8 @@ impl Repository {
         Ok(self.bundled(&left, &found)?.0)
     }
 
-    /// The repositories of a worktree: its submodules, whose git directories `admin` has, those that were taken from `links`, and all that
-    /// stand in it, be they ignored or not.
+    /// Returns the repositories of a worktree: its submodules, with git directories in `admin`, those taken from
+    /// `links`, and all others inside it, ignored or not.
     fn repositories_of(&self, worktree: &Path, admin: &Path, links: &[PathBuf]) -> Vec<Inner> {
         let walk = |root: &Path| {
             let within = WalkDir::new(root).min_depth(1).follow_root_links(false);
@@ -202,7 +203,7 @@ impl Repository {
         let standing = walk(worktree)
             .filter_entry(is_beside)
             .filter_map(Result::ok);
-        // A file or a link leads to a repository that is elsewhere.
+        // If `.git` is a file or a link, the repository is elsewhere.
         let is_own = |entry: &DirEntry| entry.file_name() == ".git" && entry.file_type().is_dir();
         let standing = standing.filter(|entry| is_own(entry) && entry.depth() > 1);
         let standing = standing.map(|entry| {
@@ -223,7 +224,7 @@ impl Repository {
         all.filter(|inner| is_git_dir(&inner.git_dir)).collect()
     }
 
-    /// Of which of these there are bundles now, and which submodules have changes that are not committed.
+    /// Returns the bundles of these repositories, and the submodules with uncommitted changes.
     fn bundled(
         &self,
         left: &LeftCell<'_>,
@@ -258,8 +259,8 @@ impl Repository {
         Ok((bundles, dirty))
     }
 
-    /// Has the owner's own repository of the submodule `place`, if it is there, take in what the bundle `file` has, below the reference
-    /// `prefix` there. Returns whether it did.
+    /// Fetches the bundle `file` into the user's own repository of the submodule `place`, below the reference
+    /// `prefix`. Returns false if there is no such repository.
     pub fn fetch_bundle(&self, place: &str, file: &Path, prefix: &str) -> Result<bool, GitError> {
         let Some(module) = self.own_module(place) else {
             return Ok(false);
@@ -288,21 +289,21 @@ impl Repository {
         Ok(true)
     }
 
-    /// The submodules in which an agent in a cell left changes.
+    /// Returns the submodules in which an agent in a cell left changes.
     pub(super) fn dirty_in_cells(checkout: &Checkout) -> Vec<PathBuf> {
         let list = files::read_text(checkout.git_dir.join(DIRTY)).unwrap_or_default();
         list.lines().map(PathBuf::from).collect()
     }
 
-    /// Removes those that commands have made in such places, and no agent. Their files stay.
+    /// Removes repositories that commands, not agents, created in the places of submodules. Their files stay.
     pub fn remove_inner(&self, worktree: &Path) -> Result<(), GitError> {
         self.take_inner(worktree, &bin_beside(worktree))?;
         sweep(worktree);
         Ok(())
     }
 
-    /// What was committed in repositories of the cell and of its worktree, as bundles in its folder `out`. Some of them were taken from
-    /// these places in the `worktree`, whose entry remembers in which submodules there are changes.
+    /// Bundles the commits of repositories in the cell and in its worktree, into its folder `out`. `places` are those
+    /// that were taken from the `worktree`, whose entry records the submodules with changes.
     pub fn submodules_of(
         &self,
         worktree: &Path,
@@ -321,7 +322,7 @@ impl Repository {
     }
 }
 
-/// Its index has repositories inside, or can't be read but by git.
+/// Returns true if the index has gitlinks, or if only git can read it.
 fn has_links(checkout: &Checkout) -> bool {
     let link = u32::from(git2::FileMode::Commit);
     git2::Index::open(&checkout.git_dir.join("index"))
@@ -337,7 +338,7 @@ fn is_git_dir(path: &Path) -> bool {
     path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
 }
 
-/// Moves `.git` of the folder to `to`, whatever it is.
+/// Moves `.git` of the folder, a file or a folder, to `to`.
 #[expect(
     clippy::disallowed_methods,
     reason = "a repository of an agent's is moved into its cell"
@@ -355,7 +356,7 @@ fn take(folder: &Path, to: &Path) -> io::Result<()> {
     fs::rename(git, to)
 }
 
-/// A file that is not what its name says is left where it is.
+/// Copies a file whose SHA-256 digest is `name`; any other file is skipped.
 fn copied(from: &Path, folder: &Path, name: &str) -> io::Result<()> {
     let mut source = files::open(from)?;
     fs::create_dir_all(folder)?;

@@ -1,11 +1,11 @@
 //! Git: worktrees, branches, in-memory merges and rescued work.
 //!
-//! Knows nothing of tasks, queues or boards. Two hands do the work: libgit2 for references, commits, diffs and merges
-//! in memory; the `git` program for whatever needs the user's filters, sparse rules or index (see `program.rs`).
+//! Knows nothing of tasks, queues or boards. libgit2 does references, commits, diffs and in-memory merges. The `git`
+//! program does everything that needs the user's filters, sparse rules or index (see `program.rs`).
 //!
-//! What holds for every function here: the user's own checkout is never written to, neither its files nor its index nor
-//! its `HEAD`, whatever state it is in. Only a linked worktree that is registered in this repository is changed or
-//! removed, and no hook of the user's runs. `specs/git.md` is the contract in words.
+//! Invariants of every function here: the user's own checkout is never written to, neither its files nor its index
+//! nor its `HEAD`, whatever its state. Only linked worktrees that are registered in this repository are changed or
+//! removed. No hook of the user's runs. `specs/git.md` is the contract in words.
 
 mod arrivals;
 mod baseline;

@@ -1,4 +1,5 @@
-//! Commits of submodules that commits here name, and which the owner's own repositories of those submodules have.
+//! Commits of submodules that commits here name, and their presence in the user's own repositories of those
+//! submodules.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -16,13 +17,13 @@ use super::{CommitId, GitError, Repository};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmoduleLink {
     pub path: PathBuf,
-    /// As `.gitmodules` calls it; its path if that does not.
+    /// Its name in `.gitmodules`, else its path.
     pub name: String,
     pub commit: CommitId,
 }
 
 impl SubmoduleLink {
-    /// The names of bundles that may have it.
+    /// Returns the names of bundles that may contain it.
     pub fn bundles(&self) -> [String; 2] {
         let path = self.path.to_string_lossy();
         [(&*self.name, InnerKind::Module), (&*path, InnerKind::Link)]
@@ -31,7 +32,7 @@ impl SubmoduleLink {
 }
 
 impl Repository {
-    /// The commits of submodules that `tip` names and `base` does not.
+    /// Returns the commits of submodules that `tip` names and `base` does not.
     pub fn links_since(
         &self,
         base: &CommitId,
@@ -67,7 +68,7 @@ impl Repository {
         Ok(named.collect())
     }
 
-    /// The names of submodules by their paths, as `.gitmodules` of `tip` has them, if it has one.
+    /// Returns the names of submodules by path, from `.gitmodules` of `tip`, if it exists.
     fn module_names(&self, tip: &CommitId) -> Result<HashMap<PathBuf, String>, GitError> {
         let main = self.main_checkout();
         let call = self.call(&main).args(["config", "--null", "--blob"]);
@@ -83,7 +84,7 @@ impl Repository {
         Ok(records(&listed).filter_map(named).collect())
     }
 
-    /// The owner's own repository of a submodule has the commit.
+    /// Returns true if the user's own repository of a submodule has the commit.
     pub fn has_linked(&self, link: &SubmoduleLink) -> bool {
         let path = link.path.to_string_lossy();
         let own = [&*link.name, &path]
@@ -92,7 +93,7 @@ impl Repository {
         own.is_some_and(|own| own.find_commit(oid(&link.commit)).is_ok())
     }
 
-    /// The owner's own repository of the submodule of this name, or in this place of the main work tree.
+    /// Returns the user's own repository of the submodule with this name, or at this path of the main work tree.
     fn own_repository(&self, place: &str) -> Option<git2::Repository> {
         let is_plain = |part| matches!(part, Component::Normal(_));
         if !Path::new(place).components().all(is_plain) {
@@ -105,7 +106,7 @@ impl Repository {
             .find_map(|folder| git2::Repository::open(folder.join(place)).ok())
     }
 
-    /// The same, for git to be run on.
+    /// Returns the same repository as a checkout for git.
     pub(super) fn own_module(&self, place: &str) -> Option<Checkout> {
         let found = self.own_repository(place)?;
         Some(Checkout {
