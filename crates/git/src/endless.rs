@@ -107,7 +107,7 @@ fn opened(top: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, Errno> {
     match open() {
         // git opens tracked files in it by name.
         Err(Errno::ACCESS) if may_be_entered(top, path) => {
-            // It may belong to another user, such as a container's.
+            // Another user may own it, for example after a run in a container.
             let changed = chmodat(top, here(path), Mode::RWXU, AtFlags::empty());
             if changed.is_ok() {
                 open().map(Some)

@@ -1,7 +1,7 @@
 //! An advisory lock on a file, held between processes.
 //!
-//! The lock is `flock` on an open file description: whoever inherits the descriptor holds the lock too. So a `git` that is
-//! given [`FileLock::share`] keeps the lock until it ends, also when the process that took it has been killed.
+//! The lock is `flock` on an open file description, so a process that inherits the descriptor holds it too. A `git`
+//! that gets [`FileLock::share`] keeps the lock until it ends, even if the process that took it is killed.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"
@@ -18,17 +18,17 @@ use super::GitError;
 use tavern_sys::clock;
 use tavern_sys::files;
 
-/// How long [`FileLock::take`] waits. Only administrative steps of some milliseconds are done under these locks.
+/// How long [`FileLock::take`] waits. Only administrative steps of a few milliseconds run under these locks.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Held from `take` until it and all inherited copies of the descriptor are gone. The file is never removed by it.
+/// Held from `take` until it and all inherited copies of the descriptor are closed. It never removes the file.
 #[derive(Debug)]
 pub(super) struct FileLock {
     file: File,
 }
 
 impl FileLock {
-    /// Waits for the lock, at most [`PATIENCE`]; makes the file, but not its folder.
+    /// Waits for the lock, at most [`PATIENCE`]; creates the file, but not its folder.
     pub(super) fn take(path: &Path) -> Result<FileLock, GitError> {
         let file = files::open_or_make(path).map_err(GitError::io("open", path))?;
         let started = clock::instant();
@@ -57,7 +57,7 @@ impl FileLock {
         }
     }
 
-    /// The lock on a file that is there, if nobody holds it. `None` also when the file is gone.
+    /// Takes the lock on an existing file; `None` if it is held or the file is gone.
     pub(super) fn try_take_existing(path: &Path) -> Result<Option<FileLock>, GitError> {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -81,7 +81,7 @@ impl FileLock {
         }
     }
 
-    /// For a child's standard input: it then holds the lock as well.
+    /// For the standard input of a child, which then holds the lock as well.
     pub(super) fn share(&self) -> Result<File, GitError> {
         self.file
             .try_clone()

@@ -1,7 +1,7 @@
-//! Merges in memory: objects are written, no work tree, index or reference is touched.
+//! Merges in memory: objects are written, but no work tree, index or reference is changed.
 //!
-//! Knows nothing of why something is merged. `advance` and `follow` are what moves a branch afterwards. `git
-//! merge-tree` does the work, since it alone knows the user's merge drivers, renamed folders and line endings.
+//! Knows nothing of the reason for a merge. `advance` and `follow` move branches afterwards. `git merge-tree` does
+//! the work, since only git knows the user's merge drivers, renamed folders and line endings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,33 +13,33 @@ use super::history::{path_of, paths};
 use super::program::{THOROUGH, records};
 use super::{CommitId, GitError, Repository};
 
-/// How a merge came out.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// All of its commits are there.
+    /// All commits are there already.
     UpToDate,
-    /// A merge commit with both as parents, first `into`; no reference names it yet. `left_out` are the paths that `from`
-    /// changed and that were taken from `into` all the same.
+    /// A merge commit with parents `into` and `from`, which no reference names yet. `left_out` lists paths that
+    /// `from` changed but that were taken from `into`.
     Clean {
         commit: CommitId,
         left_out: Vec<PathBuf>,
     },
-    /// Nothing was written that matters.
+    /// Nothing relevant was written.
     Conflict(MergeConflict),
 }
 
-/// Where two commits can't be merged without a person, or an agent.
+/// A conflict that a person or an agent has to resolve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeConflict {
     pub paths: Vec<PathBuf>,
-    /// What `from` would have there after the merge, with git's marks: a patch, cut at the end of a line.
+    /// A patch from `from` to the merge result with conflict markers, cut at the end of a line.
     pub patch: String,
 }
 
 /// Longest [`MergeConflict::patch`], in bytes.
 const MOST_OF_CONFLICT: usize = 4 << 10;
 
-/// The merge that is being verified.
+/// The reference of the merge that is being verified.
 const MERGING: &str = "refs/tavern/merging";
 
 /// How a branch caught up with another.
@@ -52,9 +52,9 @@ pub enum Follow {
 }
 
 impl Repository {
-    /// Merges `from` into `into`, always as a merge commit, so that one merge is one step of the history, and its commits are there
-    /// also where others came to the same files. Whatever `from` changed at or under a path of `without` (relative to the root) is
-    /// left out.
+    /// Merges `from` into `into`, always as a merge commit: each merge is one step of the history, and its commits
+    /// are contained even if others made the same changes. Changes of `from` at or under a path of `without`
+    /// (relative to the root) are left out.
     pub fn merge(
         &self,
         into: &CommitId,
@@ -90,7 +90,8 @@ impl Repository {
         Ok(Merge::Clean { commit, left_out })
     }
 
-    /// Merges as [`Repository::merge`], for a branch that is moved there later: until [`Repository::forget_merge`] a reference has it.
+    /// Merges like [`Repository::merge`], for a branch that moves later. A reference keeps the commit until
+    /// [`Repository::forget_merge`].
     pub fn merge_kept(
         &self,
         into: &CommitId,
@@ -107,12 +108,12 @@ impl Repository {
         Ok(merge)
     }
 
-    /// What was merged last is named by a branch now, or is not wanted.
+    /// Drops the reference of the last merge, which a branch names now or which is not wanted.
     pub fn forget_merge(&self) -> Result<(), GitError> {
         self.forget(MERGING, "tavern: merged")
     }
 
-    /// Returns whether all that `from` changed since it left `into` is under `paths`; false if it changed nothing.
+    /// Returns true if all changes of `from` since it left `into` are under `paths`; false if it changed nothing.
     pub fn changes_only(
         &self,
         into: &CommitId,
@@ -124,8 +125,8 @@ impl Repository {
         Ok(!changed.is_empty() && changed.iter().all(|path| is_under(path, paths)))
     }
 
-    /// Brings the commits of `base` into `branch`: by moving it forward if it has none of its own, else by a merge commit.
-    /// The branch moves by compare-and-swap; errors as for [`Repository::advance`].
+    /// Brings the commits of `base` into `branch`: by a fast-forward if it has no commits of its own, else by a merge
+    /// commit. The branch moves by compare-and-swap; errors as for [`Repository::advance`].
     pub fn follow(&self, branch: &str, base: &CommitId) -> Result<Follow, GitError> {
         let _held = self.hold_clean_up()?;
         let reference = branch_reference(branch)?;
@@ -156,7 +157,7 @@ impl Repository {
         Ok(follow)
     }
 
-    /// The commit that a branch at `tip` would be at after [`Repository::follow`], where nothing has to be merged for that.
+    /// Returns where [`Repository::follow`] would move a branch at `tip`, if no merge is needed.
     pub fn foresee_follow(&self, tip: CommitId, base: CommitId) -> Result<CommitId, GitError> {
         Ok(if self.is_ancestor(&tip, &base)? {
             base
@@ -165,7 +166,7 @@ impl Repository {
         })
     }
 
-    /// What brings the commits of `theirs` into `ours`, which no reference is moved to yet.
+    /// Prepares bringing the commits of `theirs` into `ours`; no reference moves.
     fn bring(
         &self,
         ours: &Commit<'_>,
@@ -185,9 +186,9 @@ impl Repository {
         })
     }
 
-    /// Brings the commits of `from` into the branch that the linked worktree has checked out, and their files into its
-    /// folder: by moving it forward if it has none of its own, else by a merge commit. Nothing changes where the two
-    /// conflict, or where files that are not committed are in the way (then no path is named).
+    /// Brings the commits of `from` into the checked-out branch of the linked worktree and updates its files: by a
+    /// fast-forward if the branch has no commits of its own, else by a merge commit. Nothing changes on a conflict,
+    /// or if uncommitted files are in the way (then no path is named).
     pub fn take_in(
         &self,
         worktree: &Path,
@@ -219,7 +220,7 @@ impl Repository {
         })
     }
 
-    /// The tree of the merge, or what is in conflict.
+    /// Returns the merged tree, or the conflict.
     fn merged_tree<'r>(
         &'r self,
         ours: &Commit<'r>,
@@ -230,7 +231,7 @@ impl Repository {
             .map_err(GitError::library("prepare a merge"))?;
         let ran = self
             .call(&self.main_checkout())
-            // Attributes are those of `ours`, whatever is checked out at present.
+            // Attributes are those of `ours`, independent of the checkout.
             .env("GIT_ATTR_SOURCE", &into)
             .args([
                 "merge-tree",
@@ -243,7 +244,7 @@ impl Repository {
             .args([&into, &from])
             .limit(THOROUGH)
             .ending(&[0, 1])?;
-        // The tree, and where it holds conflicts their paths. Source: git-merge-tree(1), output and exit status.
+        // Output: the tree, then the paths with conflicts. Source: git-merge-tree(1), output and exit status.
         let mut records = records(&ran.stdout);
         let reading = || GitError::library("read the merged tree");
         let tree = String::from_utf8_lossy(records.next().unwrap_or_default());
@@ -263,8 +264,8 @@ impl Repository {
         Ok(Err(MergeConflict { paths, patch }))
     }
 
-    /// The IDs of two commits with the trees of these, on nothing but where their histories part: whatever git believes of those, it
-    /// merges these trees upon that.
+    /// Returns the IDs of two commits with the trees of these, and only their merge bases as parents. So git merges
+    /// these trees on those bases, whatever it believes of the histories.
     fn alone(
         &self,
         ours: &Commit<'_>,
@@ -288,7 +289,8 @@ impl Repository {
         Ok((write(ours)?, write(theirs)?))
     }
 
-    /// What keeps git from checking `tree` out anywhere, a link called `.gitmodules` say: no worktree could be made of it.
+    /// Returns a conflict if git refuses to check `tree` out, for example because of a link named `.gitmodules`. No
+    /// worktree could be made of it.
     fn refused(&self, tree: &Tree<'_>) -> Result<Option<MergeConflict>, GitError> {
         let git = self.git.commondir();
         let folder = tempfile::Builder::new()
@@ -312,8 +314,8 @@ impl Repository {
         Ok(Some(MergeConflict { paths, patch }))
     }
 
-    /// `theirs`, or, if it differs from `ours` under `without`, a commit on top of it that doesn't: so both sides agree
-    /// there, and the merge bases stay what they are.
+    /// Returns `theirs`, or a commit on top of it that equals `ours` under `without`. So both sides agree there, and
+    /// the merge bases stay the same.
     fn without<'r>(
         &'r self,
         ours: &Commit<'r>,
@@ -353,7 +355,7 @@ impl Repository {
         self.git.find_commit(id).map_err(preparing())
     }
 
-    /// The paths that `theirs` changed since it was at `base`.
+    /// Returns the paths that `theirs` changed since `base`.
     fn changed(&self, base: Option<Oid>, theirs: &Commit<'_>) -> Result<Vec<PathBuf>, GitError> {
         let comparing = || GitError::library(format!("list what {} changed", theirs.id()));
         let base = match base {
@@ -378,7 +380,7 @@ fn is_under(path: &Path, prefixes: &[&str]) -> bool {
     named(prefixes).any(|prefix| path.starts_with(prefix))
 }
 
-/// The paths without slashes at their ends; an empty one would mean everything, and is passed over.
+/// Returns the paths without leading and trailing slashes. Empty ones, which would mean everything, are skipped.
 fn named<'a>(paths: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     paths
         .iter()
@@ -386,7 +388,7 @@ fn named<'a>(paths: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
         .filter(|path| !path.is_empty())
 }
 
-/// `tree` with `entry` at the path `names`, or with nothing there; `None` if nothing at all is left.
+/// Returns `tree` with `entry` at the path `names`, or with that path removed; `None` if the tree becomes empty.
 fn graft(
     repository: &git2::Repository,
     tree: Option<&Tree<'_>>,

@@ -1,4 +1,4 @@
-//! What lies outside of any worktree of a repository, and what has changed there meanwhile.
+//! The state of a repository outside of its worktrees, and changes of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use super::branch::oid;
 use super::{CommitId, GitError, Repository};
 use tavern_sys::files;
 
-/// What git obeys beside settings and hooks, of a whole repository.
+/// Repository files that git obeys, beside settings and hooks.
 const OBEYED: [&str; 6] = [
     "config.worktree",
     "info/attributes",
@@ -23,21 +23,21 @@ const OBEYED: [&str; 6] = [
     "shallow",
 ];
 
-/// References, settings and hooks, as they were at one moment; what is kept of it is without the references.
+/// A snapshot of references, settings and hooks; references are not serialized.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outside {
     #[serde(skip)]
     references: BTreeMap<String, CommitId>,
-    /// What is made of the values: there are keys among them.
+    /// Digests of the values, which may be secrets.
     settings: BTreeMap<String, Vec<u64>>,
-    /// Hooks, and other files that git obeys, by name in the git directory, with mode and what is made of the contents.
+    /// Hooks and other files that git obeys, by name in the git directory, with mode and digest.
     files: BTreeMap<String, (u32, u64)>,
 }
 
-/// One thing that changed there, in words.
+/// One change outside of the worktrees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutsideChange {
-    /// The branch, remote-tracking branch or tag has commits of the work now.
+    /// A branch, remote-tracking branch or tag contains commits of the work now.
     Published {
         reference: String,
         tip: CommitId,
@@ -68,7 +68,7 @@ impl fmt::Display for OutsideChange {
 }
 
 impl Repository {
-    /// What is there now, without the references of this prefix.
+    /// Takes a snapshot, without references of this prefix.
     pub fn outside(&self, without: &str) -> Result<Outside, GitError> {
         let mut references = BTreeMap::new();
         for kind in ["refs/heads/", "refs/remotes/", "refs/tags/"] {
@@ -85,7 +85,8 @@ impl Repository {
         })
     }
 
-    /// What has changed since `before`. Of references those tell that have commits which `tip` has and `start` has not.
+    /// Returns the changes from `before` to `now`. A reference counts only if it contains commits of `work` (start,
+    /// end) that are not in its start.
     pub fn changed_since(
         &self,
         before: &Outside,
@@ -130,7 +131,7 @@ impl Repository {
         Ok(changes)
     }
 
-    /// Hooks, but for samples, and what else git reads there.
+    /// Returns hooks, except for samples, and other files that git obeys.
     fn files_obeyed(&self) -> BTreeMap<String, (u32, u64)> {
         let names = hooks_in(self.common_dir()).chain(OBEYED.map(str::to_owned));
         let found = names.filter_map(|name| {
@@ -143,7 +144,7 @@ impl Repository {
     }
 }
 
-/// The hooks of a git directory, within that, but for samples.
+/// Returns the hooks of a git directory, relative to it, except for samples.
 pub(super) fn hooks_in(git_dir: &Path) -> impl Iterator<Item = String> {
     let hooks = std::fs::read_dir(git_dir.join("hooks"));
     hooks
@@ -155,7 +156,7 @@ pub(super) fn hooks_in(git_dir: &Path) -> impl Iterator<Item = String> {
         .map(|name| format!("hooks/{name}"))
 }
 
-/// What a file of settings has, by key.
+/// Returns digests of the values of a configuration file, by key.
 pub(super) fn settings_of(file: &Path) -> Result<BTreeMap<String, Vec<u64>>, GitError> {
     let read = || {
         let config = Config::open(file)?;

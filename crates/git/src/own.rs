@@ -1,8 +1,8 @@
-//! The git directory that a run outside of a sandbox has for its own, in the place of the worktree's entry: a cell that is open.
+//! The private git directory of a run outside of a sandbox, in place of the worktree's entry: an open cell.
 //!
-//! All worktrees of a repository share its stash, branches, tags, notes, settings, hooks and clean-up. So what an agent does there
-//! would reach its owner and other agents. In a cell it does not: the repository's objects are read through `alternates`, and
-//! what it made is taken when its run ends.
+//! All worktrees of a repository share its stash, branches, tags, notes, settings, hooks and clean-up, so an agent's
+//! changes there would affect its owner and other agents. In a cell they don't. It reads the repository's objects
+//! through `alternates`, and its results are taken over when the run ends.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"
@@ -28,7 +28,7 @@ use super::{CommitId, GitError, Head, Repository};
 use tavern_sys::clock;
 use tavern_sys::files::{self, gone};
 
-/// Where the state of a work tree is, beside `HEAD`: files that are there or not.
+/// The state of a work tree beside `HEAD`: files that may exist.
 const STATE: [&str; 8] = [
     "index",
     "MERGE_HEAD",
@@ -40,19 +40,20 @@ const STATE: [&str; 8] = [
     "info/sparse-checkout",
 ];
 
-/// Likewise folders.
+/// The same for folders.
 const UNDER_WAY: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 
-/// A folder in a cell: what it was given of settings, hooks and the like.
+/// A folder in a cell: its initial settings, hooks and the like.
 const BEFORE: &str = "tavern-before";
 
 /// A file in git's entry for a worktree: see [`Repository::left_on`].
 const LEFT_ON: &str = "tavern-left-on";
 
-/// What the log of a worktree says of what is held for its cell.
+/// Message of the entries in a worktree's log that protect commits of its cell.
 const HELD: &str = "tavern: held for its run";
 
-/// References of a cell that are not kept beside the item's branch: copies of a remote's, and git's own of one worktree.
+/// References of a cell that are not kept beside the item's branch: copies of a remote's, and those that git keeps
+/// per worktree.
 const PASSED_OVER: [&str; 6] = [
     "refs/remotes/",
     "refs/stash",
@@ -62,41 +63,41 @@ const PASSED_OVER: [&str; 6] = [
     "refs/tavern/",
 ];
 
-/// What came of a cell beside the work on the item's branch.
+/// Results of a cell beside the work on the item's branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CellLeft {
     pub kept: Vec<KeptRef>,
-    /// Settings, hooks and the like that were changed there, in words. They are gone with it.
+    /// Changed settings, hooks and the like, in words. They are removed with the cell.
     pub gone: Vec<String>,
-    /// Remote-tracking branches that have its work now, and where they are: it was pushed there.
+    /// Remote-tracking branches that contain its work now, with their tips: it was pushed there.
     pub pushed: Vec<(String, CommitId)>,
 }
 
 /// A reference that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRef {
-    /// As its agent called it: `heads/topic`, `tags/v1`, `stash`, `worktrees/inner`.
+    /// The agent's name for it: `heads/topic`, `tags/v1`, `stash`, `worktrees/inner`.
     pub name: String,
     pub reference: String,
 }
 
 impl Repository {
-    /// Gives the linked worktree at `worktree` a cell of its own at `cell`, below this repository's git directory, where nothing may
-    /// be, until [`Repository::leave_cell`].
+    /// Gives the linked worktree a cell at `cell`, below this repository's git directory, until
+    /// [`Repository::leave_cell`]. The path must not exist.
     pub fn enter_cell(&self, worktree: &Path, cell: &Path) -> Result<(), GitError> {
         let entry = self.registered(worktree)?;
         self.fill_cell(worktree, cell)?;
         let common = self.common_dir();
         copy_hooks(common, cell)
             .and_then(|()| keep_settings(common, &cell.join(BEFORE)))
-            // A rebase that an earlier run has left, say.
+            // Includes, for example, a rebase that an earlier run left.
             .and_then(|()| carry_state(&entry.admin, cell))
             .map_err(GitError::io("write in", cell))?;
         let shared = |name: &str, from: &Path| {
             let made = std::os::unix::fs::symlink(from, cell.join(name));
             made.map_err(GitError::io("write in", cell))
         };
-        // What it adds of submodules outlives the cell, as those that are there do.
+        // Submodules that the agent adds outlive the cell, like existing ones.
         let modules = entry.admin.join("modules");
         fs::create_dir_all(&modules).map_err(GitError::io("make", &modules))?;
         shared("modules", &modules)?;
@@ -113,8 +114,8 @@ impl Repository {
         files::write(&link, &link_to(cell)).map_err(GitError::io("write", link))
     }
 
-    /// A clean-up of the owner's must not take what the cell's references name, whatever becomes of the owner's own: git counts
-    /// what the log of a worktree's `HEAD` names.
+    /// Protects the commits of the cell's references from a clean-up of the main repository, even if its own
+    /// references change. git keeps all commits in the log of a worktree's `HEAD`.
     fn hold_given(&self, entry: &Registration, cell: &Path) -> Result<(), GitError> {
         let (zero, now) = ("0".repeat(40), clock::now().timestamp());
         let ids: BTreeSet<CommitId> = references(&given_to(cell)).into_values().collect();
@@ -131,12 +132,12 @@ impl Repository {
         write().map_err(GitError::io("write", &log))
     }
 
-    /// The branch of its own that the worktree's last run left it on, whose commit `HEAD` is at now.
+    /// Returns the branch in its cell that the worktree's last run ended on; `HEAD` is at its commit now.
     pub fn left_on(&self, worktree: &Path) -> Option<String> {
         files::read_text(self.registered(worktree).ok()?.admin.join(LEFT_ON)).ok()
     }
 
-    /// Where the work in the worktree's cell is now, if it has one.
+    /// Returns the current commit of the worktree's cell, if it has one.
     pub fn cell_tip(&self, worktree: &Path) -> Result<Option<CommitId>, GitError> {
         let Some(cell) = self.registered(worktree)?.cell(self.common_dir()) else {
             return Ok(None);
@@ -146,7 +147,7 @@ impl Repository {
         Ok(self.head_in(&cell)?.commit())
     }
 
-    /// Takes over what the worktree's cell has now, while it goes on: its objects, and the item's `branch`.
+    /// Takes over the current objects of the worktree's cell and the item's `branch`, while the run goes on.
     pub fn publish_cell(&self, worktree: &Path, branch: &str) -> Result<(), GitError> {
         let Some(cell) = self.registered(worktree)?.cell(self.common_dir()) else {
             return Ok(());
@@ -158,8 +159,8 @@ impl Repository {
         self.take_branch(&refs, branch)
     }
 
-    /// Takes over what the worktree's cell has, and makes the worktree one of this repository again, as it stands. What else was
-    /// put on branches, tags, notes and the stash is kept at `refs/tavern/cells/`. Done twice it comes to the same.
+    /// Takes over the worktree's cell, and makes the worktree a regular one of this repository again, in its current
+    /// state. Other changed branches, tags, notes and the stash are kept at `refs/tavern/cells/`. Idempotent.
     pub fn leave_cell(
         &self,
         worktree: &Path,
@@ -219,7 +220,7 @@ impl Repository {
         Ok(CellLeft { kept, gone, pushed })
     }
 
-    /// Keeps what was put on references other than the item's `own` branch.
+    /// Keeps changed references other than the item's `own` branch.
     fn keep_refs(
         &self,
         name: &str,
@@ -244,7 +245,7 @@ impl Repository {
         refs.iter().filter(is_kept).map(keep).collect()
     }
 
-    /// The remote-tracking branches that have work of the item's `own` branch now.
+    /// Returns the remote-tracking branches that contain work of the item's `own` branch now.
     fn pushed(
         &self,
         given: &BTreeMap<String, CommitId>,
@@ -267,7 +268,7 @@ impl Repository {
         Ok(pushed)
     }
 
-    /// Makes the worktree one of this repository again, as it was before its cell, which can't be read.
+    /// Makes the worktree a regular one of this repository again, as before its unreadable cell.
     pub fn forsake_cell(&self, worktree: &Path) -> Result<(), GitError> {
         self.registered(worktree)?.forsake_cell()
     }
@@ -278,7 +279,7 @@ impl Repository {
         let taking = || GitError::io("take over the objects of", cell);
         let mut is_packed = false;
         let entries = WalkDir::new(&from).min_depth(2).max_depth(2);
-        // The index of a pack comes after it: git looks for that first.
+        // A pack must exist before its index, by which git finds it.
         let by_kind = |one: &walkdir::DirEntry, other: &walkdir::DirEntry| {
             let is_index = |entry: &walkdir::DirEntry| {
                 entry.path().extension().is_some_and(|kind| kind == "idx")
@@ -327,13 +328,13 @@ impl Repository {
         if before.as_ref() == Some(tip) {
             return Ok(());
         }
-        // A branch to which something is missing would break every git that walks it.
+        // A branch with missing objects would break every git that walks it.
         self.walk_new(tip, before.as_ref())?;
         let log = "tavern: what its agent committed";
         self.swap(&reference, before.as_ref(), Some(tip), log)
     }
 
-    /// Reads each commit that `tip` has and `before` has not.
+    /// Reads each commit of `tip` that is not in `before`.
     fn walk_new(&self, tip: &CommitId, before: Option<&CommitId>) -> Result<(), GitError> {
         let read = || {
             let mut walk = self.histories()?.revwalk()?;
@@ -347,7 +348,8 @@ impl Repository {
         read().map_err(GitError::library("read what a run committed"))
     }
 
-    /// Puts the entry to where the cell is: `HEAD`, index, a merge or rebase under way; and links the worktree to it.
+    /// Gives the entry the state of the cell: `HEAD`, index, a merge or rebase under way; and links the worktree to
+    /// it.
     fn stand_as(
         &self,
         entry: &Registration,
@@ -363,12 +365,12 @@ impl Repository {
             Head::Branch { name, commit } => {
                 match own.filter(|own| own.strip_prefix("refs/heads/") == Some(name)) {
                     Some(own) => (own_line(own), None),
-                    // That branch was its own.
+                    // The branch exists only in the cell.
                     None => (format!("{commit}\n"), Some(name)),
                 }
             }
             Head::Detached { commit } => (format!("{commit}\n"), None),
-            // It has taken its own branch away.
+            // The agent deleted its branch.
             Head::Unborn { .. } => (own.map(own_line).unwrap_or_default(), None),
         };
         let note = admin.join(LEFT_ON);
@@ -387,10 +389,10 @@ impl Repository {
         entry.forsake_cell()
     }
 
-    /// Takes away the marks by which git does not look at files (`git update-index --assume-unchanged`, and `--skip-worktree` where
-    /// nothing is sparse): what its agent wrote to them would be left behind.
+    /// Removes the marks that make git ignore changes of files (`git update-index --assume-unchanged`, and
+    /// `--skip-worktree` where nothing is sparse). Otherwise an agent's changes to them would be lost.
     fn show_hidden(&self, entry: &Registration) -> Result<(), GitError> {
-        // One that git alone can read has no such marks of an agent's, or is sparse.
+        // An index that only git can read has no such marks of an agent, or is sparse.
         let Ok(index) = git2::Index::open(&entry.admin.join("index")) else {
             return Ok(());
         };
@@ -430,7 +432,7 @@ impl Repository {
         own.is_ok_and(has) || self.git.config().is_ok_and(has)
     }
 
-    /// Worktrees that were made in the cell, as those of agents that work for an agent are: what each holds is kept. With the
+    /// Keeps the contents of worktrees that were made in the cell, such as those of subagents. Returns them, with the
     /// folders of those below `worktree`.
     fn inner_worktrees(
         &self,
@@ -448,7 +450,7 @@ impl Repository {
             let Ok(link) = files::read_text(git_dir.join("gitdir")) else {
                 continue;
             };
-            // An agent may have written what leads elsewhere.
+            // An agent may have written a link that leads elsewhere.
             let Some(Ok(root)) = Path::new(link.trim_end()).parent().map(resolved) else {
                 continue;
             };
@@ -481,7 +483,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// A commit of all that the worktree of a cell holds, on top of `head`; `head` itself if there is nothing more.
+    /// Commits everything in a worktree of a cell on top of `head`; returns `head` if nothing differs.
     fn held_in(&self, checkout: &Checkout, head: Oid) -> Result<CommitId, GitError> {
         let commit = self.find_commit(&head.into())?;
         if !checkout.root.is_dir() {
@@ -499,7 +501,7 @@ impl Repository {
     }
 }
 
-/// What was changed in a cell and stays there, in words.
+/// Returns changes in a cell that are not taken over, in words.
 fn gone_with(cell: &Path) -> Result<Vec<String>, GitError> {
     let given = &cell.join(BEFORE);
     let (before, now) = (
@@ -508,7 +510,7 @@ fn gone_with(cell: &Path) -> Result<Vec<String>, GitError> {
     );
     let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let is_new = |key: &&&String| {
-        // A cell has none of these, or what it pushes says so.
+        // A cell has no such `core` settings, and `branch.` ones come with pushes, which are reported anyway.
         let is_left_out =
             ["core.worktree", "core.bare"].contains(&key.as_str()) || key.starts_with("branch.");
         !is_left_out && before.get(**key) != now.get(**key)
@@ -527,7 +529,7 @@ fn gone_with(cell: &Path) -> Result<Vec<String>, GitError> {
     Ok(gone)
 }
 
-/// What is compared with at the end.
+/// Copies settings and hooks, for the comparison at the end.
 fn keep_settings(git_dir: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to.join("info"))?;
     copy_hooks(git_dir, to)?;
@@ -544,7 +546,7 @@ fn without_held(log: &str) -> String {
     own.map(|line| format!("{line}\n")).collect()
 }
 
-/// Makes the state of a work tree in the git directory `to` that of `from`, but for `HEAD`.
+/// Replaces the state of the work tree in the git directory `to` with that of `from`, except for `HEAD`.
 fn carry_state(from: &Path, to: &Path) -> io::Result<()> {
     for name in STATE {
         let (from, copy) = (from.join(name), to.join(name));
@@ -571,7 +573,7 @@ fn carry_state(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// From one git directory to another.
+/// Copies hooks from one git directory to another.
 fn copy_hooks(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to.join("hooks"))?;
     let mut hooks = hooks_in(from).filter(|hook| from.join(hook).is_file());
@@ -592,7 +594,7 @@ fn refs_of(cell: &Path) -> Result<BTreeMap<String, CommitId>, GitError> {
     read().map_err(GitError::library("read the references of a run"))
 }
 
-/// The newest first.
+/// Returns the stash entries, newest first.
 fn stash_of(cell: &Path) -> Vec<CommitId> {
     let Ok(repository) = git2::Repository::open_bare(cell) else {
         return Vec::new();

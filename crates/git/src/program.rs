@@ -1,7 +1,7 @@
-//! Calls of the `git` program: what all of them have in common, and what their failures mean.
+//! Calls of the `git` program: their common settings, and the meaning of their failures.
 //!
-//! Every call is deaf and mute: no prompt, no editor, no hook, no signature, no background maintenance, a fixed language, and
-//! none of the variables with which a surrounding git (a hook, an alias) points at another repository. Each call has a
+//! Every call is non-interactive: no prompt, editor, hook, signature or background maintenance, and a fixed language.
+//! Variables by which a surrounding git (a hook, an alias) points at another repository are removed. Each call has a
 //! time-out, after which its whole process group is killed.
 #![expect(
     clippy::disallowed_methods,
@@ -33,15 +33,15 @@ use tavern_sys::process::{ProgramExit, Ran, Spec, fixed, run_program};
 /// For steps that touch no file contents.
 const QUICK: Duration = Duration::from_secs(60);
 
-/// For steps that read or write a whole work tree, perhaps through filters that fetch from afar.
+/// For steps that read or write a whole work tree, perhaps through filters that use the network.
 pub(super) const THOROUGH: Duration = Duration::from_secs(30 * 60);
 
-/// Settings that win over the user's. Off is what would start a hook, an editor, a daemon, a clean-up or a question, and what
-/// would make git write something that libgit2 can't read. What git has written is there after a power cut.
+/// Settings that override the user's. They disable hooks, editors, daemons, clean-ups, questions, and formats that
+/// libgit2 can't read. Writes of git survive a power cut.
 const SETTINGS: [&str; 17] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    // Whoever writes files of `.git` could have it lie about histories.
+    // A forged commit graph in `.git` could misstate histories.
     "core.commitGraph=false",
     "core.editor=true",
     "core.safecrlf=false",
@@ -59,8 +59,8 @@ const SETTINGS: [&str; 17] = [
     "core.fsyncMethod=batch",
 ];
 
-/// What `git rev-parse --local-env-vars` lists, without the user's own `-c` settings and what no program is handed on anyway,
-/// and what changes the meaning of paths.
+/// Variables of `git rev-parse --local-env-vars`, without the user's own `-c` settings and those that no program
+/// inherits anyway; also variables that change the meaning of paths.
 const FOREIGN: [&str; 8] = [
     "GIT_ATTR_SOURCE",
     "GIT_CONFIG",
@@ -84,8 +84,8 @@ pub(super) struct Call<'r> {
 }
 
 impl Repository {
-    /// `git` at exactly this place. Git directory and work tree are always named, never searched for: in a worktree whose
-    /// `.git` an agent has deleted, a search would find the user's own checkout above it.
+    /// Prepares `git` for exactly this checkout. Git directory and work tree are always named, never searched for. If
+    /// an agent deleted the `.git` of a worktree, a search would find the user's own checkout above it.
     pub(super) fn call(&self, checkout: &Checkout) -> Call<'_> {
         let args = SETTINGS
             .iter()
@@ -136,7 +136,7 @@ impl Repository {
 }
 
 impl Repository {
-    /// Removes pipes and devices from a linked worktree, for a git that is not started by this room.
+    /// Removes pipes and devices from a linked worktree, for a git that is not started by this crate.
     pub fn remove_pipes(&self, worktree: &Path) -> Result<(), GitError> {
         remove_endless(&self.checkout(worktree)?.root)
     }
@@ -162,35 +162,35 @@ impl Call<'_> {
         self
     }
 
-    /// The child keeps `lock` until it ends, though this process may be killed before.
+    /// The child keeps `lock` until it ends, even if this process is killed before.
     pub(super) fn holding(mut self, lock: &FileLock) -> Result<Self, GitError> {
         self.input = Some(lock.share()?);
         Ok(self)
     }
 
-    /// All of the file, which is not held in memory.
+    /// Uses the whole file as input, without holding it in memory.
     pub(super) fn input_of(mut self, file: File) -> Self {
         self.input = Some(file);
         self
     }
 
     pub(super) fn input(self, bytes: &[u8]) -> Result<Self, GitError> {
-        // A file, which nobody has to write while git reads it.
-        // Not in the user's folder for such files, which need not be there: git writes beside it anyway.
+        // A file needs no writer while git reads it. It lies in the git directory, where git writes anyway: the
+        // user's temporary folder may not exist.
         let folder = self.repository.common_dir();
         let spooled =
             spooled(bytes, folder).map_err(GitError::io("write a temporary file in", folder))?;
         Ok(self.input_of(spooled))
     }
 
-    /// Runs it; any exit status other than 0 is [`GitError::Program`]. Returns standard output.
+    /// Runs it and returns standard output. An exit status other than 0 is [`GitError::Program`].
     pub(super) fn read(self) -> Result<Vec<u8>, GitError> {
         self.ending(&[0]).map(|ran| ran.stdout)
     }
 
-    /// Runs it; [`GitError::Program`] for an exit status that is not one of `codes`, [`GitError::LockedByGit`] if a
-    /// lock stays in the way. A git that is killed from outside is started once more. What it would wait for in a
-    /// linked worktree is removed before; one that comes upon a pipe that was made since is started once more, too.
+    /// Runs it. Fails with [`GitError::Program`] if the exit status is not one of `codes`, and with
+    /// [`GitError::LockedByGit`] if a lock stays in the way. Pipes and devices in a linked worktree are removed
+    /// before. A git that is killed from outside, or that meets a new pipe, is retried once.
     pub(super) fn ending(mut self, codes: &[i32]) -> Result<Ran, GitError> {
         self.make_way()?;
         if self.is_over_sandboxed() {
@@ -235,7 +235,7 @@ impl Call<'_> {
         }
     }
 
-    /// Leaves nothing in its folder that git would wait for.
+    /// Makes sure that git finds no pipe in its folder that it would wait for.
     fn make_way(&self) -> Result<(), GitError> {
         if self.dir == self.repository.main_worktree() {
             refuse_pipes(&self.dir)
@@ -244,7 +244,7 @@ impl Call<'_> {
         }
     }
 
-    /// What is there may be the work of an agent in a sandbox.
+    /// Returns true if the files may come from an agent in a sandbox.
     fn is_over_sandboxed(&self) -> bool {
         self.dir != self.repository.main_worktree() && !self.repository.filter_sandbox.is_empty()
     }
@@ -331,7 +331,7 @@ impl Call<'_> {
         })
     }
 
-    /// The command without the settings that every call has.
+    /// Returns the command without the settings that every call has.
     fn describe(&self) -> String {
         let own = self
             .args
@@ -348,7 +348,7 @@ impl Call<'_> {
 /// Files that git reads in a folder beside any other.
 const READ_BY_GIT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodules"];
 
-/// git would wait for ever for a pipe in the place of one.
+/// Fails if one of them is a pipe, for which git would wait forever.
 pub(super) fn refuse_pipes(folder: &Path) -> Result<(), GitError> {
     for path in READ_BY_GIT.map(|name| folder.join(name)) {
         if path
@@ -363,7 +363,7 @@ pub(super) fn refuse_pipes(folder: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// The lock that git names as the reason of its failure.
+/// Returns the lock that git names as the reason of its failure.
 fn lock_in_the_way(complaint: &str) -> Option<PathBuf> {
     let (_, rest) = complaint.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
@@ -376,7 +376,7 @@ pub(super) fn pathspec(magic: &str, path: &Path) -> OsString {
     text
 }
 
-/// What stands between the zero bytes of an output.
+/// Returns the zero-separated records of an output, without empty ones.
 pub(super) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output
         .split(|byte| *byte == 0)

@@ -1,6 +1,6 @@
-//! Whether git has put a text where it stands, and whether that goes on from another one.
+//! Whether git wrote a text to its path, and whether that text continues another one.
 //!
-//! Reads references, the index and objects only.
+//! Reads only references, the index and objects.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use git2::{ErrorCode, Oid};
 
 use super::{GitError, Repository};
 
-/// So many commits, or moves of HEAD, are looked at.
+/// Limit of commits, or moves of HEAD, that are read.
 const MOST: usize = 64;
 
 impl Repository {
-    /// Whether `text` goes on from `newest`, where HEAD of the main work tree holds it at `path` (from the root): that stood there in one
-    /// of the last commits. `None`: HEAD holds another text there. Line ends don't matter.
+    /// Returns true if `text` continues `newest`, which was at `path` (from the root) in one of the last commits.
+    /// HEAD of the main work tree must hold `text` there, otherwise returns `None`. Line endings don't matter.
     pub fn goes_on(&self, path: &Path, text: &str, newest: &str) -> Result<Option<bool>, GitError> {
         let head = match self.git.head().and_then(|head| head.peel_to_commit()) {
             Ok(commit) => commit.id(),
@@ -45,14 +45,14 @@ impl Repository {
         Ok(Some(blobs.into_iter().any(|blob| is(blob, newest))))
     }
 
-    /// What HEAD of the main work tree holds at `path`.
+    /// Returns the text at `path` in HEAD of the main work tree.
     pub fn head_text(&self, path: &Path) -> Option<String> {
         let head = self.git.head().and_then(|head| head.peel_to_commit());
         self.text_of(self.blob_at(head.ok()?.id(), path)?)
     }
 
-    /// git has written `text` at `path`, has put it into the index, and is about to move HEAD to what has it. (Who puts what another
-    /// branch has into the index by hand does the same.) Line ends don't matter.
+    /// Returns true if git has written `text` at `path` and to the index, and is about to move HEAD to a commit with
+    /// it. A person who stages the version of another branch looks the same. Line endings don't matter.
     pub fn is_bringing(&self, path: &Path, text: &str) -> Result<bool, GitError> {
         let index = self
             .git

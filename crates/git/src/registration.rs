@@ -1,6 +1,7 @@
-//! The entries that git keeps for linked worktrees, `<common dir>/worktrees/<id>/`, read as they are on disk.
+//! git's entries for linked worktrees, `<common dir>/worktrees/<id>/`, read from disk and written for new worktrees.
 //!
-//! Also half-made ones, which git itself and libgit2 leave out; and written, where one is added. Source of the files' meaning: gitrepository-layout(5).
+//! Includes incomplete entries, which git itself and libgit2 skip. Source of the files' meaning:
+//! gitrepository-layout(5).
 
 #![expect(
     clippy::disallowed_methods,
@@ -23,7 +24,7 @@ use super::GitError;
 use super::lock::FileLock;
 use tavern_sys::files;
 
-/// A file in an entry: the place of the worktree's cell, within the repository's git directory.
+/// A file in an entry: the path of the worktree's cell within the repository's git directory.
 pub(super) const OWN: &str = "tavern-own";
 
 /// One entry whose folder is known.
@@ -33,7 +34,7 @@ pub(super) struct Registration {
     pub(super) admin: PathBuf,
     /// The root of the worktree; the folder may be gone.
     pub(super) path: PathBuf,
-    /// What the file `locked` says, if there is one.
+    /// The text of the file `locked`, if it exists.
     pub(super) locked: Option<String>,
     pub(super) head: RegisteredHead,
 }
@@ -47,7 +48,7 @@ pub(super) enum RegisteredHead {
     Nothing,
 }
 
-/// All entries that name a folder.
+/// Returns all entries that name a folder.
 pub(super) fn all(common_dir: &Path) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
     for admin in admin_dirs(common_dir)? {
@@ -59,7 +60,8 @@ pub(super) fn all(common_dir: &Path) -> Result<Vec<Registration>, GitError> {
     Ok(found)
 }
 
-/// The entry of the worktree at `path`, which must be [`resolved`]. The others are not read, however many there are.
+/// Returns the entry of the worktree at `path`, which must be [`resolved`]. Other entries are not read, however many
+/// there are.
 pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration>, GitError> {
     let linked =
         pointed_from(path).filter(|admin| admin.parent() == Some(&common_dir.join("worktrees")));
@@ -76,21 +78,22 @@ pub(super) fn find(common_dir: &Path, path: &Path) -> Result<Option<Registration
     Ok(None)
 }
 
-/// The branches (`refs/heads/…`) that the work tree with this git directory holds: checked out, or being rebased or bisected.
+/// Returns the branches (`refs/heads/…`) that the work tree with this git directory holds: checked out, or being
+/// rebased or bisected.
 pub(super) fn held_by(git_dir: &Path) -> Result<Vec<String>, GitError> {
     held(&|file| read(&git_dir.join(file)))
 }
 
-/// As [`held_by`], of the git directory whose files `read` reads.
+/// Like [`held_by`], for the git directory whose files `read` reads.
 fn held(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
     match head_of(read)? {
         RegisteredHead::Branch(name) => Ok(vec![name]),
-        // In the middle of a rebase or a bisect HEAD is on no branch.
+        // During a rebase or a bisect HEAD is on no branch.
         _ => branches_under_way(read),
     }
 }
 
-/// The branches that linked worktrees hold, also those whose folder is gone, each with its entry.
+/// Returns the branches that linked worktrees hold, each with its entry; also if the folder is gone.
 pub(super) fn held_by_linked(common_dir: &Path) -> Result<Vec<(PathBuf, String)>, GitError> {
     let mut found = Vec::new();
     each(common_dir, &mut |admin, read| {
@@ -104,7 +107,7 @@ pub(super) fn held_by_linked(common_dir: &Path) -> Result<Vec<(PathBuf, String)>
     Ok(found)
 }
 
-/// The entries that hold `branch`.
+/// Returns the entries that hold `branch`.
 pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registration>, GitError> {
     let mut found = Vec::new();
     for (admin, _) in held_by_linked(common_dir)?
@@ -118,7 +121,7 @@ pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registratio
     Ok(found)
 }
 
-/// A worktree whose folder is there, below `path`.
+/// Returns a worktree below `path` whose folder exists.
 pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, GitError> {
     let mut named = Vec::new();
     each(common_dir, &mut |admin, read| {
@@ -126,7 +129,7 @@ pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, 
         Ok(())
     })?;
     for (admin, named) in named {
-        // Following links of hundreds of others would cost more than all the rest of a removal.
+        // Following the links of hundreds of others would cost more than the rest of a removal.
         let may_be_inside = named.starts_with(path) || named.starts_with(&admin);
         if may_be_inside
             && let Some(folder) = folder(&admin)?
@@ -140,10 +143,11 @@ pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, 
     Ok(None)
 }
 
-/// Registers a worktree at `path` whose `HEAD` is `head`, locked for this reason, and holds a lock on the file that says so. The
-/// entry appears with all of its files or not at all. One caller at a time: what a killed one has left is written over.
+/// Registers a worktree at `path` whose `HEAD` is `head`, locked for `reason`. Returns it with a held lock on its
+/// file `locked`. The entry appears with all of its files or not at all. Only one caller at a time: leftovers of a
+/// killed one are overwritten.
 ///
-/// It is what `git worktree add --no-checkout --lock` writes; source: add_worktree() in git's builtin/worktree.c.
+/// Writes the same as `git worktree add --no-checkout --lock`; source: add_worktree() in git's builtin/worktree.c.
 pub(super) fn add(
     common_dir: &Path,
     path: &Path,
@@ -188,7 +192,8 @@ fn fill(
     for (name, text) in files {
         fs::write(draft.join(name), [text, b"\n"].concat()).map_err(writing)?;
     }
-    // The rules of a sparse checkout are the main work tree's, and so are its settings, but for where its files are.
+    // The rules of a sparse checkout and the settings are copied from the main work tree, except for the location of
+    // its files.
     let sparse = Path::new("info/sparse-checkout");
     if common_dir.join(sparse).exists() {
         fs::create_dir(draft.join("info")).map_err(writing)?;
@@ -200,7 +205,7 @@ fn fill(
         let mut config =
             git2::Config::open(&copy).map_err(GitError::library("read the configuration"))?;
         for name in ["core.worktree", "core.bare"] {
-            // It is there or not.
+            // The setting may be missing.
             let _ = config.remove(name);
         }
     }
@@ -208,7 +213,7 @@ fn fill(
     FileLock::try_take_existing(&draft.join("locked"))?.ok_or_else(gone)
 }
 
-/// Moves a filled entry to where it counts, by the name of the worktree's folder.
+/// Moves a complete entry to its final place, named after the worktree's folder.
 fn claim(common_dir: &Path, path: &Path, draft: &Path) -> Result<PathBuf, GitError> {
     let parent = common_dir.join("worktrees");
     fs::create_dir_all(&parent).map_err(GitError::io("make", &parent))?;
@@ -221,7 +226,7 @@ fn claim(common_dir: &Path, path: &Path, draft: &Path) -> Result<PathBuf, GitErr
             number.to_string()
         };
         let admin = parent.join(path_of(&[&name[..], suffix.as_bytes()].concat()));
-        // As git does: whoever makes the folder has the name. An empty folder is replaced by a rename.
+        // As in git, the process that creates the folder owns the name. A rename replaces an empty folder.
         match fs::create_dir(&admin) {
             Ok(()) => {
                 return fs::rename(draft, &admin)
@@ -240,7 +245,7 @@ fn claim(common_dir: &Path, path: &Path, draft: &Path) -> Result<PathBuf, GitErr
     }
 }
 
-/// The path of a folder that may be gone or not yet there: absolute, links resolved as far as it exists.
+/// Returns the absolute path of a folder that may not exist; links are resolved as far as it exists.
 pub(super) fn resolved(path: &Path) -> Result<PathBuf, GitError> {
     let whole = absolute(path).map_err(GitError::io("resolve", path))?;
     let mut missing = Vec::new();
@@ -279,7 +284,7 @@ impl Registration {
         fs::write(&link, link_to(&self.admin)).map_err(GitError::io("write", link))
     }
 
-    /// The cell that the worktree has now.
+    /// Returns the current cell of the worktree.
     pub(super) fn cell(&self, common_dir: &Path) -> Option<PathBuf> {
         let place = files::read(self.admin.join(OWN)).ok()?;
         let cell = common_dir.join(path_of(&place));
@@ -292,24 +297,24 @@ impl Registration {
         if !own.exists() {
             return Ok(());
         }
-        // A repository that its agent put there in its place is found by whoever looks next.
+        // A repository that the agent put in its place is left for later checks.
         if !self.path.join(".git").is_dir() {
             self.link()?;
         }
         files::gone(fs::remove_file(&own)).map_err(GitError::io("remove", own))
     }
 
-    /// Returns whether the folder's `.git` file points back to this entry, or to where it was.
+    /// Returns true if the folder's `.git` file points back to this entry, or to its former place.
     pub(super) fn is_linked_back(&self) -> bool {
         pointed_from(&self.path).as_ref() == Some(&self.admin) || self.was_moved()
     }
 
-    /// Somebody has moved the repository, and the worktree with it: both links lead to where they were.
+    /// Returns true if the repository was moved together with the worktree: both links lead to the former places.
     fn was_moved(&self) -> bool {
         was_moved(&self.admin, &self.path).unwrap_or(false)
     }
 
-    /// Makes both links lead to where the worktree and this entry are, as `git worktree repair` does.
+    /// Updates both links to the current places of the worktree and this entry, as `git worktree repair` does.
     pub(super) fn follow_move(&self) -> Result<(), GitError> {
         if !self.was_moved() {
             return Ok(());
@@ -321,12 +326,12 @@ impl Registration {
     }
 }
 
-/// What a folder's `.git` file says that leads to this git directory.
+/// Returns the content of a `.git` file that leads to this git directory.
 pub(super) fn link_to(git_dir: &Path) -> Vec<u8> {
     [b"gitdir: ", git_dir.as_os_str().as_bytes(), b"\n"].concat()
 }
 
-/// `refs/heads/…` names that a rebase or bisect in this git directory will come back to.
+/// Returns the `refs/heads/…` names to which a rebase or bisect in this git directory will return.
 fn branches_under_way(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
     let mut found = Vec::new();
     for (file, prefix) in [
@@ -344,10 +349,10 @@ fn branches_under_way(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
     Ok(found)
 }
 
-/// The entry that the `.git` file of a folder points to, which may be gone.
+/// Returns the entry that the `.git` file of a folder points to; it may be gone.
 pub(super) fn pointed_from(folder: &Path) -> Option<PathBuf> {
     let link = folder.join(".git");
-    // A pipe would be waited for.
+    // Reading a pipe would block.
     let bytes = fs::metadata(&link)
         .is_ok_and(|link| link.is_file())
         .then(|| fs::read(link).ok())
@@ -356,7 +361,7 @@ pub(super) fn pointed_from(folder: &Path) -> Option<PathBuf> {
     resolved(&folder.join(path_of(target.strip_suffix(b"\n").unwrap_or(target)))).ok()
 }
 
-/// `HEAD` of a git directory, as it stands in the file.
+/// Returns `HEAD` of a git directory, as in the file.
 pub(super) fn head(git_dir: &Path) -> Result<RegisteredHead, GitError> {
     head_of(&|file| read(&git_dir.join(file)))
 }
@@ -384,13 +389,13 @@ fn entry(admin: PathBuf, path: PathBuf) -> Result<Registration, GitError> {
     })
 }
 
-/// The entries that may be of a worktree at `path`: they are called by the name of the folder, with a number behind it where
-/// that is taken.
+/// Returns the entries that may belong to a worktree at `path`: named after its folder, with a number if the name was
+/// taken.
 fn named_for(common_dir: &Path, path: &Path) -> Result<Vec<PathBuf>, GitError> {
     let name = sanitized(path.file_name().unwrap_or_default().as_bytes());
     let may_be_it = |admin: &PathBuf| {
         let found = sanitized(admin.file_name().unwrap_or_default().as_bytes());
-        // git takes `.lock` off.
+        // git strips `.lock`.
         name.ends_with(b"-lock")
             || found
                 .strip_prefix(&name[..])
@@ -402,7 +407,7 @@ fn named_for(common_dir: &Path, path: &Path) -> Result<Vec<PathBuf>, GitError> {
         .collect())
 }
 
-/// Every byte that git may replace in the name of an entry is `-`.
+/// Replaces every byte that git may replace in the name of an entry by `-`.
 fn sanitized(name: &[u8]) -> Vec<u8> {
     name.iter()
         .map(|byte| {
@@ -436,14 +441,14 @@ fn admin_dirs(common_dir: &Path) -> Result<Vec<PathBuf>, GitError> {
 }
 
 fn is_of(admin: &Path, path: &Path) -> Result<bool, GitError> {
-    // Following links would cost more than all the rest, and mostly there are none.
+    // Resolving links would cost more than all the rest, and usually there are none.
     Ok(named_folder(admin)?.as_deref() == Some(path)
         || folder(admin)?.as_deref() == Some(path)
         || was_moved(admin, path)?)
 }
 
-/// `admin` is the entry of the worktree at `path`, but names another folder of this name, which is gone; and what the worktree
-/// points to is this entry, or one called so that is gone.
+/// Returns true if `admin` is the entry of the worktree at `path` but names another folder with the same name, which
+/// is gone. The worktree must point to this entry, or to a missing entry of the same name or its missing cell.
 fn was_moved(admin: &Path, path: &Path) -> Result<bool, GitError> {
     let Some(named) =
         named_folder(admin)?.filter(|named| named != path && named.file_name() == path.file_name())
@@ -459,13 +464,13 @@ fn was_moved(admin: &Path, path: &Path) -> Result<bool, GitError> {
     Ok(!named.exists() && pointed_from(path).is_some_and(is_back))
 }
 
-/// The folder of an entry, resolved.
+/// Returns the folder of an entry, resolved.
 fn folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
-    // Somebody's worktree may be where nothing can be read; that is no reason to know nothing of the others.
+    // An unreadable folder of one worktree must not hide the others.
     Ok(named_folder(admin)?.map(|named| resolved(&named).unwrap_or(named)))
 }
 
-/// The folder that the file `gitdir` names; relative ones (git 2.48 and later) start from the entry.
+/// Returns the folder that the file `gitdir` names. Relative ones (git 2.48 and later) start from the entry.
 fn named_folder(admin: &Path) -> Result<Option<PathBuf>, GitError> {
     folder_named(admin, &|file| read(&admin.join(file)))
 }
@@ -483,8 +488,8 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 /// Reads a file of a git directory.
 type ReadFile<'r> = dyn Fn(&str) -> Result<Option<Vec<u8>>, GitError> + 'r;
 
-/// Calls `look` for each entry. Files are read from the folder of all entries on: a path from the root costs more than the rest
-/// of a look.
+/// Calls `look` for each entry. Files are opened relative to the folder of all entries: resolving absolute paths
+/// would cost more than the rest.
 fn each(
     common_dir: &Path,
     look: &mut dyn FnMut(&Path, &ReadFile<'_>) -> Result<(), GitError>,
@@ -509,13 +514,13 @@ fn each(
     Ok(())
 }
 
-/// `None` if there is no such file; entries come and go while others list them.
+/// Returns `None` if there is no such file; entries may come and go meanwhile.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, GitError> {
     read_in(CWD, path)
 }
 
-/// As [`read`], of a path that begins at the folder `start`. What has not changed since it was read is not read again: there may
-/// be hundreds of entries, and all of them are looked at for each branch that is moved.
+/// Like [`read`], with a path relative to the folder `start`. Unchanged files are cached: there may be hundreds of
+/// entries, and each move of a branch reads them all.
 fn read_in(start: BorrowedFd<'_>, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
     thread_local! {
         static FILES: RefCell<HashMap<Inode, (Version, Vec<u8>)>> = RefCell::default();
@@ -551,11 +556,10 @@ fn read_in(start: BorrowedFd<'_>, path: &Path) -> Result<Option<Vec<u8>>, GitErr
     }
 }
 
-/// Device and number.
+/// Device and inode number.
 type Inode = (u64, u64);
 
-/// Length and time of the last change: what differs between a file and the one that git has put into its place, where that has
-/// its number.
+/// Length and time of the last change. They tell a file from its replacement with the same inode number.
 type Version = (i64, (i64, u64));
 
 fn version_of(file: &Stat) -> (Inode, Version) {

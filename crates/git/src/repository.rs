@@ -1,6 +1,6 @@
-//! A repository: where it is, how it is opened, what its `HEAD` says.
+//! A repository: its location, opening, and `HEAD`.
 //!
-//! Knows nothing of what is done in it; the other files of the room add that.
+//! Knows nothing of operations on it; the other files of the crate add them.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -20,35 +20,36 @@ use super::registration::{self, RegisteredHead, Registration};
 use super::{CommitId, GitError};
 use tavern_sys::process::{Spec, run_program};
 
-/// A git repository with a main work tree, opened once: what others do to references, objects and settings meanwhile is seen.
+/// A git repository with a main work tree, opened once. Later changes of references, objects and settings by other
+/// processes are seen.
 pub struct Repository {
     main_worktree: PathBuf,
     common_dir: PathBuf,
     pub(super) config: Option<ConfigFiles>,
-    /// In which the user's filters run over what is in linked worktrees; empty: in none.
+    /// The sandbox in which the user's filters run on files of linked worktrees; empty: no sandbox.
     pub filter_sandbox: Vec<OsString>,
     /// The branch that the work of linked worktrees is merged into; empty: none.
     pub mainline: String,
     /// As seen from the main work tree.
     pub(super) git: git2::Repository,
-    /// Folders of objects, of cells, that are read too.
+    /// Object folders of cells that are read too.
     pub(super) seen: RefCell<HashSet<PathBuf>>,
-    /// Held against clean-ups now.
+    /// The current hold on clean-ups.
     pub(super) clean_up: RefCell<Weak<CleanUpHeld>>,
     pub(super) known_identity: RefCell<KnownIdentity>,
 }
 
-/// Names and addresses of author and committer as git said them, if it knows any, and when it was asked.
+/// The time of the query, and names and addresses of author and committer as git reported them, if any.
 pub(super) type KnownIdentity = Option<(Instant, [Option<(String, String)>; 2])>;
 
-/// A git directory and the work tree that belongs to it.
+/// A git directory and its work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Checkout {
     pub(super) git_dir: PathBuf,
     pub(super) root: PathBuf,
 }
 
-/// What `HEAD` names.
+/// The target of `HEAD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
     Branch {
@@ -58,14 +59,14 @@ pub enum Head {
     Detached {
         commit: CommitId,
     },
-    /// A branch that has no commit yet.
+    /// A branch without a commit.
     Unborn {
         name: String,
     },
 }
 
 impl Head {
-    /// The commit that it is at; `None` where there is none yet.
+    /// Returns the current commit; `None` if there is none yet.
     pub fn commit(self) -> Option<CommitId> {
         match self {
             Head::Branch { commit, .. } | Head::Detached { commit } => Some(commit),
@@ -75,7 +76,7 @@ impl Head {
 }
 
 impl Checkout {
-    /// A folder above `path` is a link: there is nothing to be staged, and git refuses to look.
+    /// Returns true if a folder above `path` is a link: nothing there can be staged, and git refuses to look.
     pub(super) fn is_behind_link(&self, path: &Path) -> bool {
         path.ancestors()
             .skip(1)
@@ -84,11 +85,12 @@ impl Checkout {
 }
 
 impl Repository {
-    /// The repository that `dir` is in, also from within a linked worktree, a submodule or a subfolder.
+    /// Finds the repository that contains `dir`, also from a linked worktree, a submodule or a subfolder.
     ///
-    /// `GIT_DIR` and its like are not looked at. [`GitError::NotARepository`], [`GitError::Bare`] (also a bare repository or
-    /// one with a separate git directory, seen from a linked worktree: git doesn't know its main work tree either), [`GitError::DubiousOwnership`], [`GitError::UnsupportedFormat`],
-    /// [`GitError::Grafted`].
+    /// `GIT_DIR` and similar variables are ignored. Fails with [`GitError::NotARepository`],
+    /// [`GitError::DubiousOwnership`], [`GitError::UnsupportedFormat`] or [`GitError::Grafted`]. Fails with
+    /// [`GitError::Bare`] for a repository without a known main work tree: a bare one, or one with a separate git
+    /// directory that is seen from a linked worktree.
     pub fn discover(dir: &Path) -> Result<Repository, GitError> {
         Repository::discover_with(dir, ConfigFiles::from_environment())
     }
@@ -100,7 +102,7 @@ impl Repository {
         let no_ceiling: [&Path; 0] = [];
         let open = || git2::Repository::open_ext(dir, RepositoryOpenFlags::empty(), no_ceiling);
         let opened = match open() {
-            // It reads `safe.directory` in fewer places than git, and not as a pattern.
+            // libgit2 reads `safe.directory` in fewer places than git, and not as a pattern.
             Err(error) if error.code() == ErrorCode::Owner && is_safe_to_git(dir) => {
                 believe_git_about_owners().and_then(|()| open())
             }
@@ -114,12 +116,12 @@ impl Repository {
                 reason: "SHA-256 ids".to_owned(),
             });
         }
-        // libgit2 would obey it, and can't be told otherwise.
+        // libgit2 would obey it, and has no option against it.
         let grafts = common_dir.join("info/grafts");
         if grafts.exists() {
             return Err(GitError::Grafted { path: grafts });
         }
-        // What looks like one from within may be a folder that a clone has brought: its settings are nobody's here.
+        // A folder that looks like a git directory may have come with a clone; its settings are untrusted.
         let is_within = canonical(dir).is_ok_and(|dir| dir.starts_with(&common_dir));
         if is_within && common_dir.file_name().is_none_or(|name| name != ".git") {
             return Err(GitError::Bare { path: common_dir });
@@ -154,7 +156,8 @@ impl Repository {
         })
     }
 
-    /// No clean-up runs until this value and its like are gone: for as long as objects are written that no reference names.
+    /// Prevents clean-ups until all values returned by this are dropped. Needed while objects are written that no
+    /// reference names.
     pub(super) fn hold_clean_up(&self) -> Result<Arc<CleanUpHeld>, GitError> {
         if let Some(held) = self.clean_up.borrow().upgrade() {
             return Ok(held);
@@ -169,13 +172,14 @@ impl Repository {
         &self.main_worktree
     }
 
-    /// Where objects and references are, the same for all worktrees (usually `.git`); absolute, without links.
+    /// The folder of objects and references, shared by all worktrees (usually `.git`); absolute, without links.
     pub fn common_dir(&self) -> &Path {
         &self.common_dir
     }
 
-    /// For questions about histories. What a commit rests on libgit2 learns from the commit alone then: whoever writes files of `.git`
-    /// could have `objects/info/commit-graph` lie, and there is no setting for it. Each folder of objects that is added brings its own.
+    /// Returns the repository for history queries. libgit2 then reads parents from the commits alone: a forged
+    /// `objects/info/commit-graph` could misstate them, and no setting disables it. Each added object folder brings
+    /// its own graph.
     #[expect(unsafe_code, reason = "the bindings lack the function")]
     pub(super) fn histories(&self) -> Result<&git2::Repository, git2::Error> {
         unsafe extern "C" {
@@ -225,7 +229,7 @@ impl Repository {
         }
     }
 
-    /// The worktree as git's entry has it, its cell taken or not.
+    /// Returns git's entry of the worktree, whether it has a cell or not.
     pub(super) fn registered(&self, worktree: &Path) -> Result<Registration, GitError> {
         let path = registration::resolved(worktree)?;
         match registration::find(self.common_dir(), &path)? {
@@ -237,7 +241,7 @@ impl Repository {
         }
     }
 
-    /// From now on objects of the cell are seen.
+    /// Makes the objects of the cell readable from now on.
     pub(super) fn see_objects(&self, cell: &Path) -> Result<(), GitError> {
         self.forget_gone_objects()?;
         let objects = cell.join("objects");
@@ -253,7 +257,7 @@ impl Repository {
             .map_err(GitError::library("read the objects"))
     }
 
-    /// libgit2 finds nothing new any more, where a folder of objects is gone.
+    /// Reopens the object database if an added folder is gone: libgit2 would find no new objects any more.
     pub(super) fn forget_gone_objects(&self) -> Result<(), GitError> {
         let mut seen = self.seen.borrow_mut();
         if seen.iter().all(|objects| objects.is_dir()) {
@@ -265,7 +269,7 @@ impl Repository {
             .map_err(GitError::library("read the objects"))
     }
 
-    /// In a cell it is the cell's own.
+    /// Resolves a reference; in a cell, the cell's own.
     fn resolved_in(&self, git_dir: &Path, reference: &str) -> Result<Oid, git2::Error> {
         let is_own = git_dir != self.common_dir && !git_dir.join("commondir").exists();
         if is_own {
@@ -282,7 +286,8 @@ impl Repository {
         }
     }
 
-    /// A registered linked worktree, by the path of its root, with the cell that a run has there now; never the main work tree.
+    /// Returns a registered linked worktree, by the path of its root, with its current cell; never the main work
+    /// tree.
     pub(super) fn checkout(&self, worktree: &Path) -> Result<Checkout, GitError> {
         let entry = self.registered(worktree)?;
         let root = registration::resolved(worktree)?;
@@ -301,7 +306,7 @@ impl Repository {
     }
 }
 
-/// git itself works in the repository that `dir` is in.
+/// Returns true if git itself accepts the repository that contains `dir`.
 fn is_safe_to_git(dir: &Path) -> bool {
     let spec = Spec {
         env_remove: ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"]
@@ -313,14 +318,14 @@ fn is_safe_to_git(dir: &Path) -> bool {
     ran.is_ok_and(|ran| ran.is_some_and(|ran| ran.exit.is_success()))
 }
 
-/// From now on libgit2 opens what belongs to others.
+/// Lets libgit2 open repositories of other users from now on.
 #[expect(unsafe_code, reason = "libgit2 has no other way to be told")]
 fn believe_git_about_owners() -> Result<(), git2::Error> {
     // SAFETY: it sets one number, and no other thread changes it to another value.
     unsafe { git2::opts::set_verify_owner_validation(false) }
 }
 
-/// The repository as its main work tree sees it. The guess from its place is right only if that leads back.
+/// Returns the repository as its main work tree sees it. The guess from its place is valid only if that leads back.
 fn seen_from_main(common_dir: &Path) -> Result<Option<git2::Repository>, GitError> {
     let bare = git2::Repository::open(common_dir).map_err(|error| opening(common_dir, error))?;
     let guess = bare
@@ -354,7 +359,7 @@ fn opening(path: &Path, error: git2::Error) -> GitError {
     }
 }
 
-/// libgit2 has no code of its own for extensions, object formats and versions that it doesn't know.
+/// libgit2 has no error code for unknown extensions, object formats and versions.
 fn is_about_format(message: &str) -> bool {
     [
         "unsupported extension",

@@ -1,7 +1,7 @@
 //! Work rescued from a worktree before it is removed.
 //!
-//! Everything is done on a copy of the index: the worktree's own files, index, `HEAD` and any merge or rebase in it stay as
-//! they are, and a lock that a killed git left on the index is no hindrance.
+//! Everything uses a copy of the index. The worktree's own files, index, `HEAD` and any merge or rebase stay as they
+//! are. A lock that a killed git left on the index does not block it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,23 +18,23 @@ use super::repository::Checkout;
 use super::{CommitId, GitError, Repository};
 use tavern_sys::files;
 
-/// What was rescued.
+/// Rescued work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Salvage {
-    /// What the reference names now.
+    /// The commit that the reference names now.
     pub commit: CommitId,
     /// Files that git could not read; remove the worktree only if there are none.
     pub unsaved: Vec<PathBuf>,
 }
 
 impl Repository {
-    /// Stores what `worktree` holds, tracked and untracked minus ignored, as a commit on top of its `HEAD`, at `reference`
-    /// (`refs/…` in full). A worktree without changes whose `HEAD` isn't in any of `merged_into` is stored as that commit; of one
-    /// whose folder somebody has deleted, only git's entry still names the commit that it was at, if that was on no branch.
-    /// `None` if there is nothing to rescue, as in a worktree that was never made to the end.
+    /// Stores the contents of `worktree`, tracked and untracked minus ignored, as a commit on top of its `HEAD`, at
+    /// `reference` (`refs/…` in full). Without changes, `HEAD` itself is stored unless one of `merged_into` contains
+    /// it. If the folder was deleted, only git's entry still names a commit that was on no branch; that is stored
+    /// likewise. `None` if there is nothing to rescue, as in an incomplete worktree.
     ///
-    /// Repositories inside (untracked ones, submodules with changes) are stored as plain files. What `reference` named
-    /// before stays in its history, so no earlier rescue is lost; the same state again gives the same commit.
+    /// Repositories inside (untracked ones, submodules with changes) are stored as plain files. The former commit of
+    /// `reference` stays in its history, so no earlier rescue is lost. The same state gives the same commit.
     pub fn salvage(
         &self,
         worktree: &Path,
@@ -62,10 +62,10 @@ impl Repository {
                 let index = Index::copied(self, checkout.clone())?;
                 Some(index.tree_of_everything(changes.submodules)?)
             }
-            // An index that can't be read says nothing about the files, which are compared with the last commit instead.
+            // An unreadable index tells nothing about the files, so they are compared with the last commit instead.
             Err(GitError::Program { .. }) => {
                 let index = Index::new(self, checkout)?;
-                // Without a commit there is nothing to begin with.
+                // Without a commit the index starts empty.
                 index.call().args(["read-tree", "HEAD"]).ending(&[0, 128])?;
                 Some(index.tree_of_everything(Vec::new())?)
             }
@@ -114,7 +114,7 @@ impl Repository {
         }))
     }
 
-    /// A commit of `tree` on top of `head`, or what `reference` names if that has both.
+    /// Returns a commit of `tree` on top of `head`, or the commit at `reference` if that has both.
     fn commit_rescued(
         &self,
         reference: &str,
@@ -131,7 +131,7 @@ impl Repository {
         self.write_commit(&self.found_tree(tree)?, head.as_slice(), message)
     }
 
-    /// The tree that `git write-tree` writes, as `call` is prepared.
+    /// Returns the tree that `git write-tree` writes with the prepared `call`.
     pub(super) fn written_tree(&self, call: Call<'_>) -> Result<git2::Tree<'_>, GitError> {
         let output = call.arg("write-tree").read()?;
         let id = Oid::from_str(String::from_utf8_lossy(&output).trim());
@@ -144,7 +144,8 @@ impl Repository {
             .map_err(GitError::library("read a tree"))
     }
 
-    /// Makes `reference` (`refs/…` in full) keep `commit`, beside what it kept before. Returns what it names now.
+    /// Makes `reference` (`refs/…` in full) keep `commit` and everything that it kept before. Returns the commit that
+    /// it names now.
     pub fn keep_commit(&self, reference: &str, commit: &CommitId) -> Result<CommitId, GitError> {
         let earlier = self.tip(reference)?;
         let kept = match &earlier {
@@ -172,12 +173,12 @@ impl Repository {
     }
 }
 
-/// An index of its own, in a folder that goes away with it. It is empty at first.
+/// A separate index in a temporary folder; empty at first.
 pub(super) struct Index<'r> {
     repository: &'r Repository,
     checkout: Checkout,
     folder: TempDir,
-    /// `filter.<name>.required` settings that are overruled: unfiltered contents are better than none.
+    /// `filter.<name>.required` settings that are overridden: unfiltered contents are better than none.
     relaxed: Vec<String>,
 }
 
@@ -195,7 +196,7 @@ impl<'r> Index<'r> {
         })
     }
 
-    /// As the worktree's own is.
+    /// Copies the worktree's own index.
     pub(super) fn copied(
         repository: &'r Repository,
         checkout: Checkout,
@@ -223,8 +224,8 @@ impl<'r> Index<'r> {
         })
     }
 
-    /// The tree of what a commit takes: without `nested` repositories, and submodules as the index has them where git is not
-    /// to look into them.
+    /// Returns the tree that a commit would have: without `nested` repositories, and with submodules as in the index
+    /// where git must not read them.
     pub(super) fn tree_without(self, nested: &[PathBuf]) -> Result<git2::Tree<'r>, GitError> {
         let excluded = self.repository.not_staged(&self.checkout, nested)?;
         let add = ["add", "--all", "--sparse", "--", ":/"];
@@ -235,8 +236,8 @@ impl<'r> Index<'r> {
         self.repository.written_tree(self.call())
     }
 
-    /// The tree of everything in the work tree, and what could not be read. The files of `submodules`, and of untracked
-    /// repositories inside, are written into this repository.
+    /// Returns the tree of everything in the work tree, and the paths that could not be read. Files of `submodules`
+    /// and of untracked repositories inside are written into this repository.
     pub(super) fn tree_of_everything(
         mut self,
         submodules: Vec<PathBuf>,
@@ -248,7 +249,7 @@ impl<'r> Index<'r> {
             .map(path_of)
             .collect();
         if self.checkout.has_cells() {
-            // Git is not asked for their state.
+            // git is not asked for their state.
             let links = gitlinks(&self.call().args(["ls-files", "--stage", "-z"]).read()?);
             nested.extend(
                 links
@@ -270,12 +271,12 @@ impl<'r> Index<'r> {
         Ok((self.repository.written_tree(self.call())?.id(), unsaved))
     }
 
-    /// `git add`, as much as can be had, without `nested`. Returns what could not.
+    /// Runs `git add` on as much as possible, without `nested`. Returns the paths that failed.
     fn add_everything(&mut self, nested: &[PathBuf]) -> Result<Vec<PathBuf>, GitError> {
         if self.add(nested)? {
             return Ok(Vec::new());
         }
-        // A filter that must succeed and can't has stopped git altogether.
+        // A failing filter that is `required` has stopped git altogether.
         self.relaxed = self.strict_filters()?;
         if self.add(nested)? {
             return Ok(Vec::new());
@@ -306,7 +307,7 @@ impl<'r> Index<'r> {
         Ok(call.args(excluded).ending(&[0, 1, 128])?.exit.is_success())
     }
 
-    /// Neither in this index nor ignored; a name that ends in a slash is a repository.
+    /// Returns paths that are neither in this index nor ignored; a name that ends in a slash is a repository.
     fn untracked(&self) -> Result<Vec<Vec<u8>>, GitError> {
         let output = self
             .call()
@@ -315,7 +316,7 @@ impl<'r> Index<'r> {
         Ok(records(&output).map(<[u8]>::to_vec).collect())
     }
 
-    /// `filter.<name>.required` settings.
+    /// Returns `filter.<name>.required` settings.
     fn strict_filters(&self) -> Result<Vec<String>, GitError> {
         let query = [
             "config",
@@ -331,7 +332,7 @@ impl<'r> Index<'r> {
             .collect())
     }
 
-    /// Puts `tree` at `path`, in place of whatever is there.
+    /// Replaces the entry at `path` with `tree`.
     fn graft(&self, path: &Path, tree: Oid) -> Result<(), GitError> {
         self.call()
             .args(["update-index", "--force-remove", "--"])
@@ -368,7 +369,7 @@ mod tests {
         fixture.add("w", "x").expect("nothing is there")
     }
 
-    /// What must be as before: status, `HEAD` and the bytes of the index.
+    /// The state that must not change: status, `HEAD` and the bytes of the index.
     fn state(path: &Path) -> (String, String, Vec<u8>) {
         let index = git_in(
             path,

@@ -1,21 +1,21 @@
-//! Of a text that one changed before another did: the part of the second, line by line.
+//! Separates two successive changes of a text: returns the second one alone, line by line.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use git2::{DiffOptions, Patch};
 
-/// What of a line is compared. Its newline never is.
+/// The part of a line that is compared, always without its newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
     All,
-    /// All but a carriage return at its end: git may store it otherwise than it is checked out.
+    /// All except a carriage return at its end, since git may store it otherwise than it is checked out.
     ButItsEnd,
 }
 
-/// `now` without what `held` has otherwise than `before`, but where `others` have that too. A line that both have changed stays as it is.
-/// `None` if it can't be told: of a piece that was put there as a whole only a part is left, or it was moved; or nothing is left
-/// beside which a piece that was taken out had been.
+/// Returns `now` with the changes from `before` to `held` undone, except those that `others` has too. Lines that both
+/// changed stay as they are. `None` if undecidable: an inserted piece is left only in part, a piece of several lines
+/// was moved, or no neighbor of a removed piece is left.
 pub(super) fn separated(
     before: &[u8],
     held: &[u8],
@@ -37,7 +37,7 @@ pub(super) fn separated(
             continue;
         }
         let found: Vec<usize> = new.clone().filter_map(|nth| place.now[nth]).collect();
-        // One that says nothing, or that others have too, may be anybody's.
+        // A line without letters or digits, or one that `before` has too, can't be attributed.
         let is_own =
             |line: &[u8]| line.iter().any(u8::is_ascii_alphanumeric) && !known.contains(line);
         let moved = |nth: usize| {
@@ -83,7 +83,7 @@ pub(super) fn separated(
     Ok(Some(own))
 }
 
-/// A text and where its lines begin, and the same as it is compared.
+/// A text, the starts of its lines, and its compared form.
 struct Lines<'t> {
     text: &'t [u8],
     starts: Vec<usize>,
@@ -126,10 +126,10 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Lines of one text, and those that stand in their place in another.
+/// A range of lines, and its replacement in another text.
 type Change = (Range<usize>, Range<usize>);
 
-/// What was changed from the one to the other.
+/// Returns the changes from one text to the other.
 fn changes(old: &Lines<'_>, new: &Lines<'_>) -> Result<Vec<Change>, git2::Error> {
     let mut options = DiffOptions::new();
     options
@@ -141,7 +141,7 @@ fn changes(old: &Lines<'_>, new: &Lines<'_>) -> Result<Vec<Change>, git2::Error>
     let mut changes = Vec::new();
     for nth in 0..patch.num_hunks() {
         let (hunk, _) = patch.hunk(nth)?;
-        // Of no line the number is that of the one above.
+        // For an empty range the number is that of the line above.
         let range = |start: u32, count: u32| {
             let start = if count == 0 { start } else { start - 1 } as usize;
             start..start + count as usize
@@ -154,7 +154,7 @@ fn changes(old: &Lines<'_>, new: &Lines<'_>) -> Result<Vec<Change>, git2::Error>
     Ok(changes)
 }
 
-/// The same, where lines that were replaced by as many are a piece each.
+/// Like `changes`, but lines replaced by the same number of lines are separate pieces.
 fn pieces(old: &Lines<'_>, new: &Lines<'_>) -> Result<Vec<Change>, git2::Error> {
     let mut pieces = Vec::new();
     for (old, new) in changes(old, new)? {
@@ -167,10 +167,10 @@ fn pieces(old: &Lines<'_>, new: &Lines<'_>) -> Result<Vec<Change>, git2::Error> 
     Ok(pieces)
 }
 
-/// Where the lines of one text stand in another.
+/// The positions of one text's lines in another.
 struct Places {
     now: Vec<Option<usize>>,
-    /// The lines of the other that have no place in the first: where each is, if it is there once.
+    /// Lines of the other text that are new, with their position if they occur once.
     new: HashMap<Vec<u8>, Option<usize>>,
     end: usize,
 }
@@ -200,7 +200,7 @@ impl Places {
         })
     }
 
-    /// The lines stand there in one piece; of none, what they stood between stands together.
+    /// Returns true if the lines are contiguous in the other text; for an empty range, if its neighbors are adjacent.
     fn has_all(&self, lines: &Range<usize>) -> bool {
         if lines.is_empty() {
             return self.behind(lines.start) == self.before(lines.start);
@@ -215,12 +215,12 @@ impl Places {
                 .all(|(nth, at)| self.now[nth] == Some(at))
     }
 
-    /// Where something stood before the line: behind the one above, if that is there, or else before the line itself.
+    /// Returns the position in the other text: after the line above, if that exists, else before the line itself.
     fn beside(&self, line: usize) -> Option<usize> {
         self.behind(line).or(self.before(line))
     }
 
-    /// The ends of a text are always there.
+    /// Both ends of a text always have a position.
     fn behind(&self, line: usize) -> Option<usize> {
         match line.checked_sub(1) {
             None => Some(0),

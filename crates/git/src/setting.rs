@@ -5,7 +5,7 @@ use git2::ErrorCode;
 use super::{GitError, Repository};
 
 impl Repository {
-    /// The value of a setting, from whichever of git's files it is in.
+    /// Returns the value of a setting, from any of git's configuration files.
     pub fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
         let config = self
             .git
@@ -22,7 +22,7 @@ impl Repository {
 
     /// Writes a setting into the repository's own configuration (`.git/config`), which all of its worktrees share.
     ///
-    /// [`GitError::LockedByGit`] if another program is writing there.
+    /// Fails with [`GitError::LockedByGit`] if another program is writing there.
     pub fn set(&self, key: &str, value: &str) -> Result<(), GitError> {
         let checkout = self.main_checkout();
         match self

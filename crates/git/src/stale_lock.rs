@@ -1,7 +1,7 @@
-//! Lock files that killed gits have left: found, told from those of living ones, waited for, removed.
+//! Lock files left by killed git processes: found, told from live ones, waited for, removed.
 //!
-//! git makes `X.lock`, writes it, may close it, and renames it to `X`. So nobody having it open proves nothing: a git that
-//! could have made it must be gone, too, and some seconds must have passed.
+//! git creates `X.lock`, writes it, may close it, and renames it to `X`. So a lock that no process has open may still
+//! be live. It is stale only if no git is running that could have made it, and some seconds have passed.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"
@@ -23,26 +23,27 @@ use super::{GitError, Repository};
 use tavern_sys::clock;
 use tavern_sys::process::file_in_use::may_be_in_use;
 
-/// How long a lock of git's is waited for: longer than it takes to know that a killed git has left it. Unit tests make locks
-/// by hand and want to see the error.
+/// How long to wait for a lock of git: longer than it takes to detect that a killed git left it. Unit tests create
+/// locks by hand and expect the error at once.
 pub(super) const LOCK_PATIENCE: Duration = if cfg!(test) {
     Duration::ZERO
 } else {
     Duration::from_secs(15)
 };
 
-/// Between two tries.
+/// Pause between two tries.
 pub(super) const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A program that can't be seen from here (in a container, say) holds a lock of Tavern's references for less than this.
+/// A program that is invisible from here (in a container, for example) holds a lock of Tavern's references for less
+/// time than this.
 const YOUNG: TimeDelta = TimeDelta::seconds(10);
 
-/// The user's own index and HEAD may be locked for as long as somebody writes a commit message.
+/// The user's own index and HEAD may be locked while the user writes a commit message.
 const YOUNG_OF_THE_USER: TimeDelta = TimeDelta::seconds(300);
 
 impl Repository {
-    /// Locks of Tavern's references, of the linked worktrees in `folder` and of the files that `others` names in the git
-    /// directory (the user's own), which a killed git has left, in order.
+    /// Returns stale locks of Tavern's references, of linked worktrees in `folder`, and of the files `others` in the
+    /// git directory (the user's own), sorted.
     pub fn stale_locks(&self, folder: &Path, others: &[&str]) -> Result<Vec<PathBuf>, GitError> {
         let common = self.common_dir();
         let folder = registration::resolved(folder)?;
@@ -61,7 +62,7 @@ impl Repository {
             path.extension()
                 .is_some_and(|extension| extension == "lock")
         });
-        // While the last of them is there, git never tidies up again by itself.
+        // The last of these would keep git from running its maintenance ever again.
         locks.extend(
             [
                 "packed-refs.lock",
@@ -86,7 +87,7 @@ impl Repository {
         Ok(stale)
     }
 
-    /// Returns when nobody holds `lock`, which no git holds for long: one that a killed git has left is removed.
+    /// Waits until `lock` is free, for locks that git holds only briefly; a stale one is removed. Fails with
     /// [`GitError::LockedByGit`] if it stays, and at once if it is the user's.
     pub(super) fn await_lock(&self, lock: &Path) -> Result<(), GitError> {
         let deadline = clock::instant() + LOCK_PATIENCE;
@@ -104,7 +105,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Removes a lock behind which nobody is any more. False if somebody is or may be, or if it is gone.
+    /// Removes a stale lock. Returns false if it is, or may be, in use, or if it is gone.
     pub fn remove_stale_lock(&self, lock: &Path) -> Result<bool, GitError> {
         if !self.is_stale(lock)? {
             return Ok(false);
@@ -115,7 +116,7 @@ impl Repository {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(removing()(error)),
         };
-        // Of several who have seen it one removes it: another git may make a new one as soon as it is gone.
+        // Only one of several processes may remove it: another git may create a new lock right after.
         if FileExt::try_lock(&file).is_err() {
             return Ok(false);
         }
@@ -128,7 +129,7 @@ impl Repository {
         Ok(true)
     }
 
-    /// Returns whether this locks what only Tavern writes, or what every git holds for a moment only.
+    /// Returns true for locks on files that only Tavern writes, or that git holds only for a moment.
     pub(super) fn is_ours(&self, lock: &Path) -> bool {
         let Ok(name) = lock.strip_prefix(self.common_dir()) else {
             return false;
@@ -143,7 +144,7 @@ impl Repository {
         roots.iter().any(|root| name.starts_with(root))
     }
 
-    /// Nobody is behind it any more.
+    /// Returns true if no process uses the lock any more.
     fn is_stale(&self, lock: &Path) -> Result<bool, GitError> {
         let Ok(metadata) = fs::symlink_metadata(lock) else {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! Where Tavern has put a branch: its tips, a line each, the newest last. Written before the branch is moved, so that a kill in
-//! between leaves a tip that is known.
+//! The tips to which Tavern moved a branch, one a line, newest last. A tip is written before the branch moves, so it
+//! is known even after a kill in between.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -10,33 +10,34 @@ use super::branch::oid;
 use super::{CommitId, GitError, Repository};
 use tavern_sys::files;
 
-/// So many moves of HEAD are looked at.
+/// Limit of moves of HEAD that are read.
 const MOST_MOVES: usize = 4096;
 
-/// So begins what git's logs say of what an agent did, by the variable that is set for it.
+/// Prefix of reflog messages of an agent's actions, set by the variable below.
 const BY_AGENT: &str = "agent ";
 
-/// The variable that has git name `run` in its logs wherever its agent commits, merges or resets, and its value.
+/// Returns the variable, and its value, that makes git name `run` in the reflog when its agent commits, merges or
+/// resets.
 pub fn reflog_action(run: &str) -> (String, String) {
     ("GIT_REFLOG_ACTION".to_owned(), format!("{BY_AGENT}{run}"))
 }
 
-/// Where a reference was by the last move that git's log has a word for.
+/// The position of a reference after the last move with a reflog message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastWord {
     Here,
-    /// It was moved from there without a word, or by an agent.
+    /// It was moved from there without a message, or by an agent.
     Elsewhere(CommitId),
-    /// There is no log, or nothing in it.
+    /// There is no log, or it is empty.
     Nowhere,
 }
 
 impl Repository {
-    /// The tips that were remembered of `branch`, the newest last; none if nothing is known of it.
+    /// Returns the remembered tips of `branch`, newest last; empty if none are known.
     pub fn remembered_tips(&self, branch: &str) -> Result<Vec<CommitId>, GitError> {
         let path = self.tips_file(branch);
         match files::read(&path) {
-            // Garbage is as if it were not there.
+            // Invalid lines are ignored.
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes)
                 .lines()
                 .filter_map(|line| line.parse().ok())
@@ -46,7 +47,7 @@ impl Repository {
         }
     }
 
-    /// From now on `tip` is known as one of `branch`'s.
+    /// Remembers `tip` as one of `branch`.
     pub fn remember_tip(&self, branch: &str, tip: &CommitId) -> Result<(), GitError> {
         let path = self.tips_file(branch);
         let write = || -> io::Result<()> {
@@ -58,7 +59,8 @@ impl Repository {
         write().map_err(GitError::io("write", &path))
     }
 
-    /// HEAD of the main work tree came to `tip` by a commit, a merge, a pull or the like; switching there is only looking at it.
+    /// Returns true if HEAD of the main work tree came to `tip` by a commit, a merge, a pull or the like. Switching
+    /// there does not count.
     pub fn was_made_in_checkout(&self, tip: &CommitId) -> Result<bool, GitError> {
         let Some(log) = self.log_of("HEAD")? else {
             return Ok(false);
@@ -75,8 +77,8 @@ impl Repository {
         }))
     }
 
-    /// What git's log of `reference` says of it at `tip`. Whoever writes the file of a reference, or runs `git update-ref`, leaves no
-    /// word; a commit, a merge or a fetch does, and an agent's own does not count.
+    /// Returns the position of `reference` by git's log, compared with `tip`. A direct write of the reference file or
+    /// `git update-ref` leaves no message; a commit, a merge or a fetch does. Messages of agents don't count.
     pub fn last_word(&self, reference: &str, tip: &CommitId) -> Result<LastWord, GitError> {
         let led = self
             .git
@@ -89,7 +91,7 @@ impl Repository {
         let is_word = |how: &str| !how.is_empty() && !how.starts_with(BY_AGENT);
         let has_word =
             |entry: &ReflogEntry<'_>| entry.message().ok().flatten().is_some_and(is_word);
-        // git writes it just before it moves the branch.
+        // git writes the entry just before it moves the branch.
         let is_of_tip =
             |entry: &ReflogEntry<'_>| [entry.id_new(), entry.id_old()].contains(&oid(tip));
         if log
@@ -113,7 +115,7 @@ impl Repository {
         Ok(known.map_or(LastWord::Nowhere, |id| LastWord::Elsewhere(id.into())))
     }
 
-    /// git writes down how branches move, unless it is told not to.
+    /// Returns true if git logs moves of branches, which is the default.
     pub fn keeps_logs(&self) -> bool {
         let setting = self
             .git
@@ -122,7 +124,7 @@ impl Repository {
         !setting.is_ok_and(|is_on| !is_on)
     }
 
-    /// libgit2 begins a log where it is to read one that is not there.
+    /// Returns the reflog, if it exists. libgit2 would create a missing one.
     fn log_of(&self, name: &str) -> Result<Option<Reflog>, GitError> {
         let read = || {
             if self.git.reference_has_log(name)? {

@@ -1,4 +1,4 @@
-//! What git tracks in a folder: what its index has there.
+//! The paths that git tracks in a folder, by its index.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,11 +9,12 @@ use super::program::records;
 use super::{GitError, Repository};
 
 impl Repository {
-    /// The names right in the folder `path` of the main work tree at which, or below which, the index has anything.
+    /// Returns the direct children of the folder `path` in the main work tree that the index contains, or has paths
+    /// below.
     pub fn tracked_in(&self, path: &Path) -> Result<BTreeSet<OsString>, GitError> {
         let prefix = path.join("");
         let prefix = prefix.as_os_str().as_bytes();
-        // An index that has whole folders as one entry is for git alone to read.
+        // Only git can read a sparse index, with whole folders as one entry.
         let paths = self.indexed(prefix).or_else(|_| {
             let list = self
                 .call(&self.main_checkout())
@@ -39,7 +40,7 @@ impl Repository {
             .collect())
     }
 
-    /// The index has a file at `path`, or below it.
+    /// Returns true if the index has a file at or below `path`.
     pub fn tracks(&self, path: &Path) -> Result<bool, GitError> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(true);
@@ -47,10 +48,10 @@ impl Repository {
         Ok(self.tracked_in(folder)?.contains(name))
     }
 
-    /// The paths in the index that begin with `prefix`.
+    /// Returns the paths in the index that begin with `prefix`.
     fn indexed(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, git2::Error> {
         let mut index = self.git.index()?;
-        // Others change it while this program runs.
+        // Other processes change it while this program runs.
         index.read(false)?;
         let begin = index.find_prefix(prefix).unwrap_or(index.len());
         let paths = (begin..index.len())

@@ -1,10 +1,10 @@
-//! Linked worktrees: made, found again after a crash, removed.
+//! Linked worktrees: created, found again after a crash, removed.
 //!
-//! A worktree is made in two steps. Under the caller's lock file it is registered, with a `locked` mark of git's own kind that
-//! says who is making it. Then, without the caller's lock, its files are checked out and the caller furnishes it, under a lock on
-//! that mark. So many are made at once, only the registering is one after the other. The mark goes when all is done: a worktree
-//! that has it was never handed out, and whoever finds it with nobody behind it makes the worktree anew. Removing begins with a
-//! rename, so no half-removed folder is ever found at its path.
+//! A worktree is created in two steps. Under the caller's lock file it is registered, with git's `locked` mark that
+//! names its creator. Then its files are checked out and the caller furnishes it, under a lock on that mark only. So
+//! many worktrees are created in parallel; only their registration is serialized. The mark is removed at the end: a
+//! marked worktree was never handed out. If its creator is gone, the next process creates it anew. A removal begins
+//! with a rename, so no half-removed folder is ever found at its path.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"
@@ -28,31 +28,31 @@ use super::{CommitId, GitError, Head, Repository};
 use tavern_sys::clock;
 use tavern_sys::files::{self, gone};
 
-/// Folders with this prefix, beside worktrees, are what is left of removed ones.
+/// Prefix of folders beside worktrees that are leftovers of removed ones.
 const REMOVED: &str = ".tavern-removed-";
 
-/// How the `locked` mark of a worktree that is being made begins; its path follows.
+/// Prefix of the `locked` mark of a worktree that is being created; its path follows.
 const MAKING: &str = "tavern is making ";
 
-/// What a new worktree was given beside what is checked out.
+/// Additions to a new worktree beside the checkout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Furnished {
     /// Files and folders that were copied there.
     pub copied: Vec<PathBuf>,
-    /// A command was run in it.
+    /// Whether a command was run in it.
     pub is_set_up: bool,
 }
 
 impl Repository {
-    /// A worktree at `path` with `branch` checked out through the user's filters. The branch is made at `start` if there is
-    /// none, else it is taken as it is. A new worktree is handed to `furnish` before it counts as made; if that fails, the
-    /// worktree is removed again. True if it is new, false if it was there already.
+    /// Creates a worktree at `path` with `branch` checked out through the user's filters. A missing branch is created
+    /// at `start`; an existing one is used as it is. `furnish` gets the new worktree before it counts as complete; if
+    /// it fails, the worktree is removed again. Returns true if it is new, false if it existed.
     ///
-    /// Nobody else may be at work in one that is there: locks that a killed git left inside are taken away.
-    /// All who add or remove worktrees here share `lock_file` (its folder must exist), which is held for milliseconds only.
+    /// No other process may use an existing worktree: locks left by a killed git inside are removed. All callers that
+    /// add or remove worktrees here share `lock_file` (its folder must exist), which is held for milliseconds only.
     ///
-    /// [`GitError::CheckedOut`], [`GitError::FolderInTheWay`], [`GitError::OtherHead`] (it is there, on another branch),
-    /// [`GitError::Locked`] (by somebody else, with `git worktree lock`), [`GitError::Busy`].
+    /// Fails with [`GitError::CheckedOut`], [`GitError::FolderInTheWay`], [`GitError::OtherHead`] (it exists, on
+    /// another branch), [`GitError::Locked`] (with `git worktree lock`) or [`GitError::Busy`].
     pub fn add_worktree<E: From<GitError>>(
         &self,
         path: &Path,
@@ -72,7 +72,7 @@ impl Repository {
             Ok(furnished) => furnished,
             Err(error) => {
                 drop(making);
-                // What can't be removed now is found half made, and made anew.
+                // If the removal fails, the worktree is found incomplete, and created anew.
                 let _ = self.remove_worktree(path, lock_file);
                 return Err(error);
             }
@@ -82,8 +82,9 @@ impl Repository {
         Ok(true)
     }
 
-    /// A worktree at `path` without a branch, with exactly the files of `commit`: changed, untracked and ignored files of an
-    /// earlier use are removed. [`GitError::OtherHead`] if a branch is checked out there: then it is somebody's work.
+    /// Creates a worktree at `path` without a branch, with exactly the files of `commit`: changed, untracked and
+    /// ignored files of an earlier use are removed. Fails with [`GitError::OtherHead`] if a branch is checked out
+    /// there, which may be work.
     pub fn checkout_scratch(
         &self,
         path: &Path,
@@ -95,11 +96,12 @@ impl Repository {
             .map_or(Ok(()), Making::finish)
     }
 
-    /// Removes the linked worktree at `path` with everything in it, and its registration, also if one of the two is gone
-    /// already. Returns whether there was anything. The branch stays. What is in it must have been saved before.
+    /// Removes the linked worktree at `path`, with its contents and registration; one of the two may be gone already.
+    /// Returns whether there was anything. The branch stays. Its contents must have been saved before.
     ///
-    /// [`GitError::NotAWorktree`] for the main work tree and any folder that is not of this repository,
-    /// [`GitError::HoldsWorktree`], [`GitError::Locked`], [`GitError::FolderInTheWay`] (another repository took its place).
+    /// Fails with [`GitError::NotAWorktree`] for the main work tree and folders of other repositories,
+    /// [`GitError::HoldsWorktree`], [`GitError::Locked`], or [`GitError::FolderInTheWay`] (another repository took
+    /// its place).
     pub fn remove_worktree(&self, path: &Path, lock_file: &Path) -> Result<bool, GitError> {
         let path = registration::resolved(path)?;
         let removed = once_made(lock_file, || self.detach(&path))?;
@@ -111,8 +113,8 @@ impl Repository {
         Ok(removed.is_some())
     }
 
-    /// The paths of the worktrees that are registered directly in `folder`, in order; also of those whose folder is gone
-    /// or not made yet, since a call was killed.
+    /// Returns the sorted paths of worktrees registered directly in `folder`. After a killed call their folder may be
+    /// missing.
     pub fn worktrees_in(&self, folder: &Path) -> Result<Vec<PathBuf>, GitError> {
         let folder = registration::resolved(folder)?;
         let mut found: Vec<PathBuf> = registration::all(self.common_dir())?
@@ -124,13 +126,12 @@ impl Repository {
         Ok(found)
     }
 
-    /// Returns whether the folder at `path`, or what was there, is a linked worktree of this repository.
+    /// Returns true if the folder at `path`, existing or not, is a linked worktree of this repository.
     pub fn is_worktree(&self, path: &Path) -> Result<bool, GitError> {
         Ok(registration::find(self.common_dir(), &registration::resolved(path)?)?.is_some())
     }
 
-    /// Takes away all that a linked worktree holds which its last commit does not, but for what is ignored, what it held before anybody
-    /// worked there, and repositories inside.
+    /// Reverts a linked worktree to its last commit, except for ignored files, its baseline, and repositories inside.
     pub fn restore(&self, worktree: &Path) -> Result<(), GitError> {
         let checkout = self.checkout(worktree)?;
         self.call(&checkout)
@@ -144,8 +145,8 @@ impl Repository {
         self.restore_baseline(&checkout)
     }
 
-    /// Puts the worktree at `path` back on `branch`, moved forward to the commit that the worktree is at; its files and its
-    /// index stay as they are. False if that commit does not descend from the branch: then nothing is changed.
+    /// Puts the worktree at `path` back on `branch`, and moves the branch forward to the worktree's commit. Files and
+    /// index stay as they are. Returns false, without any change, if that commit does not descend from the branch.
     ///
     /// Errors as for [`Repository::advance`].
     pub fn bring_home(&self, path: &Path, branch: &str) -> Result<bool, GitError> {
@@ -170,8 +171,8 @@ impl Repository {
         Ok(true)
     }
 
-    /// Puts the branch that the worktree at `path` was on back to where it was `before`, if commands have moved the worktree's `HEAD`
-    /// since. Returns whether they have.
+    /// Moves the branch of the worktree at `path` back to `before`, if commands have moved its `HEAD` since. Returns
+    /// whether they have.
     pub fn undo_moves(&self, path: &Path, before: &Head) -> Result<bool, GitError> {
         let is_moved = self.head_of(path).ok().as_ref() != Some(before);
         if let Head::Branch { name, commit } = before
@@ -184,8 +185,8 @@ impl Repository {
         Ok(is_moved)
     }
 
-    /// The commit that the worktree at `path` was at, on no branch, before somebody deleted its folder: only git's entry
-    /// for it still names that.
+    /// Returns the commit, on no branch, of the worktree at `path` whose folder was deleted. Only git's entry still
+    /// names it.
     pub(super) fn lost_head(&self, path: &Path) -> Result<Option<CommitId>, GitError> {
         let path = registration::resolved(path)?;
         let entry =
@@ -196,12 +197,12 @@ impl Repository {
         }))
     }
 
-    /// Returns whether the worktree of this git directory is not made whole: its maker was killed, or is still at it.
+    /// Returns true if the worktree of this git directory is incomplete: its creator was killed, or is still at work.
     pub(super) fn is_half_made(checkout: &Checkout) -> bool {
         fs::read_to_string(checkout.git_dir.join("locked")).is_ok_and(|mark| is_making(&mark))
     }
 
-    /// `None`: it was there already.
+    /// Returns `None` if it existed already.
     fn make(
         &self,
         path: &Path,
@@ -216,7 +217,7 @@ impl Repository {
         Ok(mark.map(|mark| Making { entry, _mark: mark }))
     }
 
-    /// Removes the locks that a killed git has left in the worktree, which nobody works in any more, and on its branch, which
+    /// Removes locks that a killed git left in the worktree, which no process uses any more, and on its branch, which
     /// another git may hold for a moment.
     fn free(&self, entry: &Registration, goal: &Goal<'_>) -> Result<(), GitError> {
         for file in fs::read_dir(&entry.admin)
@@ -239,7 +240,7 @@ impl Repository {
         }
     }
 
-    /// Under the caller's lock: what is there, and if nothing is, a new registration with the lock on its mark.
+    /// Runs under the caller's lock. Returns the existing registration, or else a new one with the lock on its mark.
     fn register(
         &self,
         path: &Path,
@@ -272,7 +273,7 @@ impl Repository {
         Ok(Stage::Done((entry, Some(mark))))
     }
 
-    /// Writes what `git worktree add --no-checkout` does, which reads every other worktree there is.
+    /// Writes the same as `git worktree add --no-checkout`, which would read every other worktree.
     fn register_anew(
         &self,
         path: &Path,
@@ -284,7 +285,7 @@ impl Repository {
                 reference,
                 start,
             } => {
-                // What did not exist a moment ago nobody has checked out.
+                // A branch that was just created can't be checked out elsewhere.
                 if !self.start_branch(name, start)?
                     && let Some(path) = self.checked_out_at(name)?
                 {
@@ -303,7 +304,7 @@ impl Repository {
         Ok((entry, mark))
     }
 
-    /// The files of a new worktree, or of a scratch one.
+    /// Checks out the files of a new worktree, or of a scratch one.
     fn check_out(
         &self,
         entry: &Registration,
@@ -316,7 +317,7 @@ impl Repository {
         };
         let call = self.call(&checkout).limit(THOROUGH);
         if let Some(mark) = mark {
-            // HEAD is there already, and nothing is to be remembered of before.
+            // `HEAD` is set already, and there is no earlier state to record.
             let read = call.args([
                 "read-tree",
                 "--reset",
@@ -344,8 +345,8 @@ impl Repository {
             .map(drop)
     }
 
-    /// Under the caller's lock: takes the folder out of sight and the registration away. Returns `None` if
-    /// there was nothing, else the folder's new path, if there was a folder.
+    /// Runs under the caller's lock. Renames the folder away and removes the registration. Returns `None` if there
+    /// was nothing, else the folder's new path, if there was a folder.
     fn detach(&self, path: &Path) -> Result<Stage<Option<Option<PathBuf>>>, GitError> {
         let refusal = || GitError::NotAWorktree {
             path: path.to_owned(),
@@ -366,13 +367,13 @@ impl Repository {
             if !path.exists() {
                 return Ok(Stage::Done(None));
             }
-            // A link back into this repository is proof enough; an empty folder is no loss to anybody.
+            // A link back into this repository is proof enough, and an empty folder is no loss.
             if !is_absent_or_empty(path)? && !self.is_lost_worktree(path) {
                 return Err(refusal());
             }
             return Ok(Stage::Done(Some(discard(path)?)));
         };
-        // Held until the registration is gone, so that nobody goes on making it meanwhile.
+        // Held until the registration is gone, so that no other process continues its creation.
         let making;
         if let Some(text) = &entry.locked {
             if !is_making(text) {
@@ -396,7 +397,7 @@ impl Repository {
         Ok(Stage::Done(Some(bin)))
     }
 
-    /// A folder that points to a registration of this repository which is gone.
+    /// Returns true if the folder points to a missing registration of this repository.
     fn is_lost_worktree(&self, path: &Path) -> bool {
         let Some(admin) = registration::pointed_from(path) else {
             return false;
@@ -414,7 +415,7 @@ enum Goal<'a> {
     Commit(&'a CommitId),
 }
 
-/// What came of a step under the caller's lock.
+/// The result of a step under the caller's lock.
 enum Stage<T> {
     Done(T),
     StillBeingMade(Registration),
@@ -443,22 +444,22 @@ impl Making {
     }
 }
 
-/// The `locked` mark of a worktree says that it is being made, wherever it was then.
+/// Returns true if the `locked` mark of a worktree says that it is being created, at any path.
 fn is_making(mark: &str) -> bool {
     mark.starts_with(MAKING)
 }
 
-/// What the `locked` mark of a worktree says while it is being made.
+/// Returns the `locked` mark of a worktree that is being created.
 fn reason(path: &Path) -> String {
     format!("{MAKING}{}", path.display()).trim_end().to_owned()
 }
 
-/// A registration whose folder has something in it, checked and mended.
+/// Checks and repairs a registration whose folder is not empty.
 fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError> {
-    // Whoever removed what Tavern keeps has removed its cell.
+    // If Tavern's files were removed, so was the cell.
     entry.forsake_cell()?;
     if !entry.path.join(".git").exists() {
-        // Somebody deleted the one file that makes the folder a worktree; the work is still there.
+        // The `.git` file was deleted, but the work is still there.
         entry.link()?;
     } else if !entry.is_linked_back() {
         return Err(GitError::FolderInTheWay { path: entry.path });
@@ -486,7 +487,7 @@ fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError>
     })
 }
 
-/// Takes the step, each time under the caller's lock, until nobody is making the worktree any more.
+/// Repeats the step, each time under the caller's lock, until no other process is creating the worktree.
 fn once_made<T>(
     lock_file: &Path,
     step: impl Fn() -> Result<Stage<T>, GitError>,
@@ -522,7 +523,7 @@ fn is_absent_or_empty(path: &Path) -> Result<bool, GitError> {
     }
 }
 
-/// Moves the folder, if it is there, out of the way. One rename, since others [`sweep`] whatever has such a name at any moment.
+/// Moves the folder away, if it exists, by a single rename: other processes may [`sweep`] such names at any moment.
 fn discard(path: &Path) -> Result<Option<PathBuf>, GitError> {
     if path.parent().is_none() || !path.exists() {
         return Ok(None);
@@ -532,12 +533,12 @@ fn discard(path: &Path) -> Result<Option<PathBuf>, GitError> {
     Ok(Some(bin))
 }
 
-/// Where what is removed goes first; [`sweep`] deletes it.
+/// Returns the path for a removed folder; [`sweep`] deletes it.
 pub(super) fn bin_beside(path: &Path) -> PathBuf {
     path.with_file_name(format!("{REMOVED}{}", Uuid::new_v4()))
 }
 
-/// Deletes what killed processes left beside `path`. What can't be deleted now is left to the next call.
+/// Deletes leftovers of killed processes beside `path`. Failures are left to the next call.
 pub(super) fn sweep(path: &Path) {
     let Some(Ok(entries)) = path.parent().map(fs::read_dir) else {
         return;
@@ -549,7 +550,7 @@ pub(super) fn sweep(path: &Path) {
     }
 }
 
-/// Deletes a registration. The file that tells where its folder was goes last, so that a repeated call finds what is left.
+/// Deletes a registration. The file that names its folder is deleted last, so that a repeated call finds the rest.
 fn remove_admin(admin: &Path) -> Result<(), GitError> {
     let removing = || GitError::io("remove", admin);
     let entries = match fs::read_dir(admin) {
