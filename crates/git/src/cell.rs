@@ -1,9 +1,8 @@
 //! A cell: the private git directory of a run in a sandbox, in place of the repository's.
 //!
 //! The agent may write anything into it: references, settings, hooks, an index, objects. The repository's own objects
-//! are read through `alternates`. Outside of a sandbox a cell is never opened. git reads it in a sandbox of its own,
-//! and outputs only text and a pack, which git checks object by object. So settings and links of a cell have no
-//! effect here.
+//! are read through `alternates`. git opens such a cell only in a sandbox of its own, and outputs only text and a
+//! pack, which git checks object by object. So its settings and links have no effect here.
 #![expect(
     clippy::disallowed_methods,
     reason = "git owns the worktrees, and waits for other processes of git"

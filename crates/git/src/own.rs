@@ -114,8 +114,8 @@ impl Repository {
         files::write(&link, &link_to(cell)).map_err(GitError::io("write", link))
     }
 
-    /// Protects the commits of the cell's references from a clean-up of the main repository, even if its own
-    /// references change. git keeps all commits in the log of a worktree's `HEAD`.
+    /// Protects the commits of the cell's references from a clean-up of the main repository, even if the repository's
+    /// own references change. git keeps all commits in the log of a worktree's `HEAD`.
     fn hold_given(&self, entry: &Registration, cell: &Path) -> Result<(), GitError> {
         let (zero, now) = ("0".repeat(40), clock::now().timestamp());
         let ids: BTreeSet<CommitId> = references(&given_to(cell)).into_values().collect();

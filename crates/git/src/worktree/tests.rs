@@ -20,7 +20,7 @@ use tavern_sys::clock;
 /// Set for [`a_child_adds_one_worktree`]: repository, path, branch, start and lock file, one a line.
 const CHILD: &str = "TAVERN_TEST_ADD_WORKTREE";
 
-/// Returns whether it is new.
+/// Returns true if it is new.
 fn add(fixture: &Fixture, path: &Path, branch: &str, start: &CommitId) -> bool {
     let furnish = |_: &Path| Ok::<_, GitError>(Furnished::default());
     let added =
@@ -424,7 +424,7 @@ fn what_was_not_furnished_to_the_end_is_made_anew() {
         write_in(folder, "half", "");
         let checkout = repository.checkout(folder)?;
         assert!(checkout.git_dir.join("locked").exists() && names(folder) == ["a", "half"]);
-        // As if killed here, nothing of it is anybody's work.
+        // As if killed here: it contains no work yet.
         let saved = repository.salvage(folder, "refs/tavern/salvage/x/1", "saved", &[])?;
         assert_eq!(saved, None);
         Err(GitError::ProgramMissing)
@@ -500,7 +500,7 @@ fn a_process_may_be_killed_at_any_moment() {
         "w/d/f0",
         "w/d/f99",
     ];
-    // As if the one before had been killed here.
+    // As if the previous call had been killed here.
     write_in(&fixture.root(), ".git/tavern/worktree/half", "");
     for (round, sign) in signs.into_iter().enumerate() {
         let branch = format!("x{round}");
@@ -510,7 +510,7 @@ fn a_process_may_be_killed_at_any_moment() {
         });
         let _ = child.kill();
         child.wait().expect("it is ours");
-        // Nobody has it any more, and in some seconds it would be removed (tests/all/locks.rs).
+        // It is stale, and would be removed some seconds later (tests/all/locks.rs).
         let _ = fs::remove_file(
             fixture
                 .root()
@@ -535,7 +535,7 @@ fn a_process_may_be_killed_at_any_moment() {
             "killed at {sign}"
         );
         fs::remove_file(fixture.lock_file()).expect("nobody holds it");
-        // Killed between making its entry's folder and filling it; `git worktree prune` removes it.
+        // Killed between creating the entry's folder and filling it; `git worktree prune` removes it.
         let _ = fs::remove_dir(admin(&fixture, "w"));
         fs::remove_dir(admin(&fixture, ""))
             .unwrap_or_else(|error| panic!("killed at {sign}: {error}"));
@@ -721,7 +721,7 @@ fn a_worktree_is_found_however_git_has_called_its_registration() {
             "{name}"
         );
     }
-    // Of one that was not moved the name tells, also when its folder is gone.
+    // One that was not moved is found by its name, even if its folder is gone.
     for name in ["deep/first", "o.d d"] {
         fs::remove_dir_all(fixture.beside(name)).expect("it is ours");
         assert!(
@@ -860,7 +860,7 @@ fn a_scratch_worktree_has_exactly_the_files_of_its_commit() {
             commit: second.clone()
         }
     );
-    // All that a verification may leave behind, and a merge on top.
+    // Possible leftovers of a verification, and a merge on top.
     write_in(&path, "a", "changed\n");
     write_in(&path, "x.o", "ignored");
     write_in(&path, "new/file", "untracked");
@@ -879,7 +879,7 @@ fn a_scratch_worktree_has_exactly_the_files_of_its_commit() {
             commit: first.clone()
         }
     );
-    // Somebody's branch there is somebody's work.
+    // A branch there may be work.
     git_in(&path, &["switch", "--quiet", "--create", "work"]);
     let refused = repository.checkout_scratch(&path, &second, &lock);
     assert!(
