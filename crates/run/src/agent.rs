@@ -1,7 +1,7 @@
-//! The supervisor loop of one agent: claim, run, report, integrate, again.
+//! The supervisor loop of one agent: claim, run, report, integrate, repeat.
 //!
-//! The agent program gets its work handed over and knows nothing of claiming. All waiting is for a change of the
-//! board, a back-off's or limit's end, or an interrupt: an idle agent wakes only for its heartbeat.
+//! The agent program receives its work and knows nothing of claiming. Each wait ends with a change of the board, the
+//! end of a back-off or limit, or an interrupt. An idle agent wakes only for its heartbeat.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -41,19 +41,19 @@ pub use told::Told;
 
 mod told;
 
-/// How often an idle agent shows that it lives, looks whether another one died, and whether something changed unseen.
+/// How often an idle agent renews its heartbeat, checks for dead agents and looks for unnoticed changes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
-/// After so many seconds it is looked again for what was missing.
+/// Seconds until missing tools are checked again.
 const LOOK_AGAIN: i64 = 30;
 
 /// Longer than any wait; a channel needs some number.
 const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// What has ended is put away at the end of all work, but no more often than this: its cost grows with what there is.
+/// The least time between two upkeeps at the end of all work. Their cost grows with the board.
 const BETWEEN_UPKEEPS: Duration = Duration::from_secs(3_600);
 
-/// As what a wait stands among the obstacles; no item is called so.
+/// The key of a wait among the obstacles; no item has this name.
 const WAIT: &str = "";
 
 /// One agent.
@@ -61,61 +61,61 @@ pub struct Agent<'a> {
     pub site: &'a Site,
     pub name: String,
     pub role: String,
-    /// Where it takes items; `None`: from all of the board's queues, also those that people make meanwhile.
+    /// The queues from which it takes items; `None`: all of the board's, including new ones.
     pub queues: Option<Vec<Queue>>,
     /// The only item that it takes; `None`: any.
     pub item: Option<TaskId>,
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
-    /// What an item of a queue lacks, with what to type.
+    /// Describes what an item of a queue lacks, with the command to type.
     pub advise: fn(&Lack, Option<&TaskId>, Option<&str>) -> String,
-    /// Told what happens, for people.
+    /// Receives events for display.
     pub tell: &'a dyn Fn(&Told),
-    /// Holds the name.
+    /// Reserves the name.
     pub slot: Slot,
 }
 
 /// Why the loop ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nothing is left that an agent of this role could do.
+    /// No item is left for an agent of this role.
     Empty,
     /// `most_runs` was reached; or it is a dry run, which looks once.
     Enough,
     Interrupted,
-    /// What it was given for all its runs is used up, in words.
+    /// The cap over all its runs is used up, in words.
     Capped(String),
     /// A `STOP` file, with its text.
     Stopped(String),
 }
 
-/// What an agent does next.
+/// The agent's next step.
 enum Doing {
     Work(Box<Claimed>, Slot),
     Wait(Wait),
     End(End),
 }
 
-/// What an agent remembers from one look at the board to the next.
+/// The agent's memory between two looks at the board.
 #[derive(Default)]
 struct Memory {
     looks: ExpiredLeases,
     templates: Templates,
-    /// Approved items that this agent worked: it merges them, whatever queue they were moved to meanwhile.
+    /// Approved items that this agent worked; it merges them even if they were moved to another queue.
     worked: Vec<TaskId>,
-    /// Approved items that only a person can free for their merge.
+    /// Approved items whose merge needs a person.
     blocked: Vec<TaskId>,
-    /// All that was approved has been looked at since the last run.
+    /// All approved items were checked since the last run.
     is_integrated: bool,
     runs: u32,
-    /// What stands in the way is met again at every look, and told once; by what it is told of.
+    /// Obstacles already reported, by name, so that each is reported only once.
     met: HashMap<String, Told>,
 }
 
 impl Agent<'_> {
-    /// Works until there is a reason to end. An error is one that would come again at the next try. On the board of a dry
-    /// run it tells what it would do up to the first item, or why it would wait.
+    /// Works until there is a reason to end. An error is one that a retry would meet again. In a dry run, reports what
+    /// it would do up to the first item, or why it would wait.
     pub fn work(&self) -> Result<End, Error> {
         tell_people(self.site);
         let result = self.run_loop();
@@ -151,7 +151,7 @@ impl Agent<'_> {
                 }
             };
             let is_dry = self.site.board.is_dry();
-            // Whoever hears of it may need the place of one who is seen to wait.
+            // Show the wait before it is reported: a listener may want to use this agent's slot.
             if !is_dry {
                 self.show(None, wait.why.to_string())?;
             }
@@ -163,7 +163,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Clears up, merges what is approved, and looks for an item to work on.
+    /// Reaps, merges approved items, and looks for an item to work on.
     fn next(&self, memory: &mut Memory) -> Result<Doing, Error> {
         let Site {
             board,
@@ -184,7 +184,7 @@ impl Agent<'_> {
             if !std::mem::take(&mut memory.is_integrated) {
                 self.integrate_approved(memory)?;
             }
-            // Both may take a while, in which a person may have changed their mind.
+            // Both may take a while, and a person may have interrupted meanwhile.
             if interrupt.is_raised() || board.switch() != Switch::On {
                 continue;
             }
@@ -213,7 +213,7 @@ impl Agent<'_> {
                 Ok(held) => return Ok(Doing::Work(Box::new(held), slot)),
                 Err(nothing) => nothing,
             };
-            // What was approved since we looked frees what is behind it.
+            // A merge of newly approved items unblocks their dependents.
             if self
                 .approved(memory)
                 .iter()
@@ -221,7 +221,7 @@ impl Agent<'_> {
             {
                 continue;
             }
-            // What is missing may be installed without any change of the board.
+            // Missing tools may be installed without any change of the board.
             let again = soon(LOOK_AGAIN);
             if let Some(why) = hindrance {
                 return Ok(Doing::Wait(Wait {
@@ -240,7 +240,7 @@ impl Agent<'_> {
             }
             let is_idle = !has_skipped && nothing == Nothing::default();
             let is_asleep = self.on_empty == EmptyBehavior::Hibernate && is_idle;
-            // Another that has work may end without it, and nothing changes then.
+            // Another agent that has work may end without taking it, and the board then does not change.
             let is_for_others = self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0;
             let now = clock::now();
             let expiries = expiries(self.site)?
@@ -283,7 +283,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Tells what stands in the way of `name`, unless it was told already.
+    /// Reports the obstacle for `name`, unless it was reported already.
     fn tell_obstacle(&self, memory: &mut Memory, name: String, told: Told) {
         if memory.met.get(&name) != Some(&told) {
             (self.tell)(&told);
@@ -291,7 +291,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Until the board changes, `wait` is over, or it is time to look in any case.
+    /// Waits until the board changes, `wait` is over, or the next heartbeat is due.
     fn sleep(&self, bell: &Bell, wait: &Wait) {
         tell_people(self.site);
         if wait.is_asleep {
@@ -301,7 +301,7 @@ impl Agent<'_> {
         let left = |until: Timestamp| (until - clock::now()).to_std().unwrap_or_default();
         self.commit(Occasion::Transition);
         let nap = wait.until.map_or(HEARTBEAT, left).min(HEARTBEAT);
-        // A whole second is the smallest step of a record's time: waking within it would find nothing changed.
+        // Record times are in whole seconds, so waking within one would find nothing changed.
         bell.wait(nap.max(Duration::from_millis(100)));
     }
 
@@ -330,7 +330,7 @@ impl Agent<'_> {
         Ok(())
     }
 
-    /// Runs and reports one held task, and returns what it is then, as far as this agent has said it.
+    /// Runs and reports one held task, and returns its resulting status, as far as this agent reported it.
     fn handle(&self, held: &Claimed) -> Result<Option<Status>, Error> {
         self.show(Some(held), held.task.title.clone())?;
         let heartbeat = Heartbeat::start(&self.site.board, &held.lease)?;
@@ -341,14 +341,14 @@ impl Agent<'_> {
         reported
     }
 
-    /// Commits the queues; that they can't be is told, and keeps nobody from working.
+    /// Commits the queues. A failure is reported but does not stop the work.
     fn commit(&self, occasion: Occasion) {
         if let Some(why) = commit_queues(self.site, occasion) {
             (self.tell)(&Told::Uncommitted { why });
         }
     }
 
-    /// Submits what a run came to.
+    /// Submits the result of a run.
     fn report(&self, held: &Claimed, result: &RunResult) -> Result<Option<Status>, Error> {
         let closed = report::close_runner(self.site, result);
         if let Ok(Some((runner, quota))) = &closed {
@@ -386,10 +386,10 @@ impl Agent<'_> {
                 }
                 Some(done.task.status())
             }
-            // Somebody else took the task over: our work stays on its branch, and the log says so.
+            // Another agent took the task over: our work stays on its branch, and the log has the refusal.
             Err(tavern_store::Error::Refused(refusal)) => {
                 let task = held.task.id.clone();
-                // Its agent program may have reported it before its run ended.
+                // The agent program may have reported it before its run ended.
                 let own = reported(self.site, held)?;
                 let status = own.as_ref().map(|own| own.status);
                 (self.tell)(&match own {
@@ -403,7 +403,7 @@ impl Agent<'_> {
                 });
                 status
             }
-            // It was saved with a fault meanwhile, and is left until that is mended.
+            // The item was saved with an error meanwhile, and is left until the error is fixed.
             Err(error @ tavern_store::Error::Quarantined { .. }) => {
                 (self.tell)(&Told::Blocked {
                     task: held.task.id.clone(),
@@ -416,7 +416,7 @@ impl Agent<'_> {
         closed.map(|_| ended)
     }
 
-    /// A finished run is not thrown away because the board is busy: it is reported as soon as that is possible.
+    /// Retries while the board is busy, so that a finished run is not lost.
     fn submit(
         &self,
         task: &TaskId,
@@ -431,7 +431,7 @@ impl Agent<'_> {
         }
     }
 
-    /// What is approved, of the agent's queues and of all that it worked.
+    /// Returns the approved items of the agent's queues, and those it worked.
     fn approved(&self, memory: &mut Memory) -> Vec<TaskId> {
         let is_approved = |id: &TaskId| {
             self.site
@@ -453,7 +453,7 @@ impl Agent<'_> {
         approved
     }
 
-    /// Integrates what is approved, one process at a time.
+    /// Integrates approved items, one process at a time.
     fn integrate_approved(&self, memory: &mut Memory) -> Result<(), Error> {
         memory.blocked.clear();
         if self.approved(memory).is_empty() {
@@ -462,7 +462,7 @@ impl Agent<'_> {
         let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else {
             return Ok(());
         };
-        // Whoever had the slot may have looked before our item was approved, so we look once more.
+        // The last holder of the slot may have looked before our item was approved, so look once more.
         for task in self.approved(memory) {
             if self.site.interrupt.is_raised() {
                 return Ok(());
@@ -495,7 +495,7 @@ impl Agent<'_> {
         self.tell_obstacle(memory, task.to_string(), Told::Blocked { task, why });
     }
 
-    /// Queues what a planner is needed for, if this is one. False if there is nothing new.
+    /// Queues a planning item if this is a planner and one is needed. Returns false if there is no new need.
     fn wake(&self) -> Result<bool, Error> {
         let note = Note {
             agent: Some(self.name.clone()),
@@ -512,9 +512,9 @@ impl Agent<'_> {
         Ok(true)
     }
 
-    /// Gives back what dead agents held.
+    /// Releases items of dead agents.
     fn clear(&self, looks: &mut ExpiredLeases) -> Result<(), Error> {
-        // By what another reaper gives back it will wake us.
+        // Another reaper's releases will wake us.
         if reap::clear(self.site, looks, &mut |action| self.tell_cleared(action))? {
             self.commit(Occasion::Transition);
         }
@@ -527,8 +527,8 @@ impl Agent<'_> {
         });
     }
 
-    /// At the end of all work, what killed agents have left, and now and then the upkeep. It keeps nobody from working, so
-    /// it may fail: then `tavern-reap` says why.
+    /// At the end of all work, removes leftovers of killed agents, and now and then does the upkeep. Failures are
+    /// ignored: `tavern-reap` reports them.
     fn clear_all(&self) {
         let Ok(Some(slot)) = self.site.board.try_reap_slot() else {
             return;
@@ -565,7 +565,7 @@ impl Agent<'_> {
             .map_or_else(|| Ok(self.site.board.queues_by_priority()?), Ok)
     }
 
-    /// Another agent that lives may take something, now or in time.
+    /// Returns true if another live agent may take an item, now or later.
     fn others_have_work(&self) -> bool {
         let (now, look) = (clock::now(), Preflight::of(self.site));
         let may_take = |agent: &AgentFile| {
@@ -589,7 +589,7 @@ impl Agent<'_> {
             .any(|agent| may_take(&agent))
     }
 
-    /// What somebody holds who is no agent: it comes back when they say so, or their lease ends.
+    /// Returns a lease whose holder is no agent. It ends when the holder releases it, or expires.
     fn held_by_hand(&self) -> Result<Option<Lease>, Error> {
         let (queues, agents) = (self.queues()?, self.site.board.agents());
         let is_by_hand = |lease: &Lease| {
@@ -599,7 +599,7 @@ impl Agent<'_> {
         Ok(self.site.board.leases()?.into_iter().find(is_by_hand))
     }
 
-    /// What it waits for; of what a person has to free, the first.
+    /// Describes what it waits for: of the items that need a person, the first.
     fn describe(&self, nothing: &Nothing) -> Result<String, Error> {
         let unready = unready(self.site, &self.queues()?, Some(&self.seek()?.seeker()));
         if let Some(until) = nothing.wake_at {
@@ -660,7 +660,7 @@ impl Agent<'_> {
     }
 }
 
-/// What an agent waits for.
+/// A wait of the agent.
 struct Wait {
     why: Told,
     until: Option<Timestamp>,
@@ -678,12 +678,12 @@ impl Wait {
     }
 }
 
-/// Whether an item can be started here and now.
+/// Checks whether an item can be started here and now.
 struct ReadinessCheck<'a> {
     agent: &'a Agent<'a>,
     preflight: Preflight<'a>,
     templates: &'a Templates,
-    /// Told when the board's lock is free again, by the names of the items.
+    /// By the items' names; reported after the board's lock is released.
     skipped: RefCell<Vec<(String, Told)>>,
     hindrance: RefCell<Option<String>>,
 }
@@ -700,7 +700,7 @@ impl<'a> ReadinessCheck<'a> {
         }
     }
 
-    /// What keeps it from being started now.
+    /// Checks that the item can be started now; the error is what it lacks.
     fn at(
         &self,
         queue: &str,
@@ -718,11 +718,11 @@ impl<'a> ReadinessCheck<'a> {
         self.preflight
             .ready(queue, document, item, purpose, Some(name))
             .inspect_err(|lack| {
-                // That its runner is closed was told for all of its items.
+                // A closed runner was already reported for all of its items.
                 if lack.is_stuck() && !matches!(lack, Lack::Closed { .. }) {
                     let (task, title) = (item.id.clone(), document.title(item).to_owned());
                     let name = match lack {
-                        // It keeps more than this item: told once.
+                        // This cap affects several items: report it once.
                         Lack::Capped { scope, .. } if *scope != CapScope::Item => scope.to_string(),
                         _ => task
                             .as_ref()
@@ -749,13 +749,13 @@ fn soon(seconds: i64) -> Timestamp {
     clock::now() + TimeDelta::seconds(seconds)
 }
 
-/// Raises `interrupt` when a `STOP` file appears, also in the middle of a run.
+/// Raises `interrupt` when a `STOP` file appears, even during a run.
 pub fn obey_stop(site: &Site) -> Result<(), Error> {
     let bell = Bell::new();
     site.board.make_folders()?;
     let watch = site.board.ring_at_changes(&[], &bell)?;
     let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
-    // It ends with the interrupt, or with the process.
+    // The thread ends with the interrupt, or with the process.
     let obey = move || {
         let (_watch, _subscription) = (watch, bell.ring_at(&interrupt));
         while !interrupt.is_raised() {

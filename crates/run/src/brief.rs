@@ -1,4 +1,4 @@
-//! What an agent is told: the task, its history and the rules, gathered for the prompts' templates.
+//! The context of an agent's prompts: the task, its history and the rules, gathered for the templates.
 
 use super::artifacts::Artifacts;
 use super::children::results;
@@ -28,21 +28,21 @@ use tavern_store::config::{Does, Role};
 use tavern_store::{Board, Claimed, Entry, Message, walk_log};
 use tavern_sys::files;
 
-/// The template for a session that goes on.
+/// The template for a resumed session.
 const RESUME: &str = "resume.md";
-/// The template for a message to a session that runs.
+/// The template for a message to a running session.
 const MESSAGE: &str = "message.md";
-/// The template for what others find out meanwhile.
+/// The template for other agents' findings during a run.
 const RELAY: &str = "relay.md";
 /// The template for an agent that was silent for too long.
 const SILENT: &str = "prod-silent.md";
-/// The template for an agent that says that it is done, and is not.
+/// The template for an agent that wrongly reports that it is done.
 const REFUTED: &str = "prod-refuted.md";
 
-/// How an agent ticks a step.
+/// The command with which an agent ticks a step.
 const TICK: [&str; 3] = ["tavern", "report", "--step"];
 
-/// Who sees what the program writes.
+/// The reader of the program's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attendance {
     /// The supervisor, to the end.
@@ -51,23 +51,24 @@ pub enum Attendance {
     Attended,
 }
 
-/// All that is known of a held task, for the prompts of one run.
+/// The context of a held task, for the prompts of one run.
 pub struct Brief<'a> {
     site: &'a Site,
     values: Assigned,
-    /// The texts of all templates by which its session may be told.
+    /// The texts of all templates that its session may receive.
     templates: String,
-    /// What was said in these its session knows.
+    /// Earlier runs, whose prompts this session knows.
     earlier: Vec<Metadata>,
     entries: Vec<Entry>,
-    /// What was sent to it, and is told with the prompt.
+    /// Messages to deliver with the prompt.
     unread: Vec<Message>,
-    /// The last event of the log that was looked at for that.
+    /// The last event of the log that was read for them.
     seen: u64,
 }
 
 impl<'a> Brief<'a> {
-    /// Gathers it, for an agent of `runner`. `answer_tool` is that with which the agent answers, if not in words.
+    /// Gathers the context for an agent of `runner`. `answer_tool` is the tool for its answer, if it does not answer
+    /// in text.
     pub fn gather(
         site: &'a Site,
         held: &Claimed,
@@ -84,7 +85,7 @@ impl<'a> Brief<'a> {
             runs_of(&site.board, &task.id)?
         };
         let review = review_task(site, held, &earlier);
-        // What others did in another role is not this one's past, nor what another reviewer saw.
+        // Runs in another role are not this one's past, nor are another reviewer's.
         let is_review = site.does(held, Does::Review);
         earlier.retain(|run| run.role == lease.role && (!is_review || run.agent == lease.agent));
         let branch = worktree.branch.as_ref();
@@ -96,7 +97,7 @@ impl<'a> Brief<'a> {
         } else {
             entries_of(site, held)
         };
-        // Of a log that can't be read now the next run is told.
+        // If the log can't be read now, the next run receives the messages.
         let (unread, seen) = site.board.messages(&task.id, 0).unwrap_or_default();
         let values = Assigned {
             task: AssignedTask {
@@ -164,8 +165,9 @@ impl<'a> Brief<'a> {
         })
     }
 
-    /// A task whose attempts were all given back to it since its run `last`, by a person from the dead letter lane or because
-    /// it is a child to be retried, begins with a clear head. So does one of a gang. A look at it counts no attempts.
+    /// Returns true if the session must not continue, because the attempts start anew since its run `last`. This is so
+    /// if a person revived the item, a child is to be retried, or a gang's run was restarted. A chat counts no
+    /// attempts.
     fn begins_anew(&self, held: &Claimed, last: &Metadata) -> bool {
         let is_revived = |entry: &Entry| entry.kind == Kind::Revived && entry.seq > last.token;
         let has_failed =
@@ -184,7 +186,7 @@ impl<'a> Brief<'a> {
                 .any(|entry| is_revived(entry) || is_restarted(entry) || is_counted_afresh(entry))
     }
 
-    /// The session of the last run, by `runner`, if it goes on; and its model, where that is known.
+    /// Returns the session of the last run by `runner` if it can continue, and its model if known.
     pub fn session(&self, held: &Claimed, runner: &str) -> Option<(String, Option<String>)> {
         let last = self
             .earlier
@@ -193,7 +195,7 @@ impl<'a> Brief<'a> {
         Some((last.session.clone()?, last.model.clone()))
     }
 
-    /// What a person has allowed that an earlier run was refused.
+    /// Returns the permissions that earlier runs were refused and a person has since granted.
     pub fn permits(&self) -> Vec<String> {
         let given = |run: &&Metadata| {
             exchanges(&self.entries)
@@ -210,7 +212,7 @@ impl<'a> Brief<'a> {
             .collect()
     }
 
-    /// The agent was started with a prompt that holds the first `letters`, and so was told these. The others come next.
+    /// Marks the messages as delivered that the agent's prompt holds: the first `letters`. The others come next.
     pub fn is_given(&self, held: &Claimed, letters: usize) {
         let run = run_name(&held.task.id, held.lease.token);
         let untold = self.untold(letters);
@@ -223,29 +225,30 @@ impl<'a> Brief<'a> {
             .for_each(|message| self.site.board.told(&run, message));
     }
 
-    /// What came after this event is not in its prompt.
+    /// Returns the last event that its prompt covers.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// The last event of which the letters are told by a prompt that holds the first `letters`.
+    /// Returns the last event whose letters are covered by a prompt that holds the first `letters`.
     pub fn told_until(&self, letters: usize) -> u64 {
         self.untold(letters)
             .map_or(self.seen, |first| self.seen.min(first - 1))
     }
 
-    /// The event of the first message that is not among the first `letters`.
+    /// Returns the event of the first message that is not among the first `letters`.
     fn untold(&self, letters: usize) -> Option<u64> {
         let mut all = self.unread.iter().filter(|message| is_letter(message));
         all.nth(letters).map(|message| message.seq)
     }
 
-    /// What stands above the item, as long as in a prompt, and without what no variable can hold.
+    /// Returns the text above the item, limited as in a prompt, and without NUL, which an environment variable can't
+    /// hold.
     pub fn around(&self) -> String {
         prompt::head(&self.values.task.around, PromptLimits::default().around).replace('\0', "")
     }
 
-    /// A message as its session is told while it runs.
+    /// Returns the text that delivers a message to the running session.
     pub fn message(&self, message: &Message) -> Result<String, Error> {
         self.told(
             MESSAGE,
@@ -256,7 +259,7 @@ impl<'a> Brief<'a> {
         )
     }
 
-    /// What others have found out, as its session is told while it runs.
+    /// Returns the text that relays another agent's finding to the running session.
     pub fn relayed(&self, learned: Learned) -> Result<String, Error> {
         self.told(
             RELAY,
@@ -267,12 +270,13 @@ impl<'a> Brief<'a> {
         )
     }
 
-    /// What a block of an answer names, drawn for this run; `None` where its program tells its agent's words from all others.
+    /// Returns the nonce that an answer's block must name, random for each run. `None` if the program separates its
+    /// agent's words from other output.
     pub fn nonce(&self) -> Option<&str> {
         Some(self.values.nonce.as_str()).filter(|nonce| !nonce.is_empty())
     }
 
-    /// What holds for every task of the role.
+    /// Returns the rules for every task of the role.
     pub fn rules(&self, role: &Role, attendance: Attendance) -> Result<String, Error> {
         let attended = attendance == Attendance::Attended;
         self.told(
@@ -284,13 +288,13 @@ impl<'a> Brief<'a> {
         )
     }
 
-    /// The prompt that begins a session.
+    /// Returns the prompt that begins a session.
     pub fn first(&self, role: &Role) -> Result<Prompt, Error> {
         self.prompt(&role.template, &self.values)
     }
 
-    /// The prompt with which a session goes on: only what is new since it stopped. Who looks at something is told all: it
-    /// is another commit by now.
+    /// Returns the prompt that resumes a session: only the news since it stopped. Roles other than work get the full
+    /// prompt, because the commit is another one by now.
     pub fn resumed(&self, role: &Role) -> Result<Prompt, Error> {
         if role.does != Does::Work {
             return self.first(role);
@@ -323,7 +327,7 @@ impl<'a> Brief<'a> {
         self.prompt(RESUME, &values)
     }
 
-    /// The IDs of the learnings that stand in `prompt`.
+    /// Returns the IDs of the learnings that `prompt` contains.
     pub fn carried(&self, prompt: &str) -> Vec<String> {
         let ids = self.values.knowledge.iter().map(|one| &one.id);
         ids.filter(|id| prompt.contains(&format!("\"{id}\"")))
@@ -331,7 +335,7 @@ impl<'a> Brief<'a> {
             .collect()
     }
 
-    /// What an agent is told that ended its turn without a signal, and one that was silent for too long.
+    /// Returns the nudges for an agent that ended its turn without a signal, and for one that was silent for too long.
     pub fn prods(&self, role: &Role) -> Result<Prods, Error> {
         let (undecided, silent) = (
             self.told(undecided(role), &self.values)?,
@@ -344,7 +348,7 @@ impl<'a> Brief<'a> {
         })
     }
 
-    /// What an agent is told that says that it is done, and is not.
+    /// Returns the text for an agent that wrongly reports that it is done.
     pub fn refuted(&self, refutation: Refutation) -> Result<String, Error> {
         self.told(
             REFUTED,
@@ -368,7 +372,7 @@ impl<'a> Brief<'a> {
     }
 }
 
-/// Checks the templates of `role`, its own and those that its sessions go on with.
+/// Checks the templates of `role`, its own and those for its running or resumed sessions.
 pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
     for name in templates(role) {
         prompt::check(&template(site, name)?)?;
@@ -376,7 +380,7 @@ pub fn check(site: &Site, role: &Role) -> Result<(), Error> {
     Ok(())
 }
 
-/// The templates that runs of `role` may need.
+/// Returns the templates that runs of `role` may need.
 pub fn templates(role: &Role) -> [&str; 8] {
     [
         &role.template,
@@ -390,7 +394,7 @@ pub fn templates(role: &Role) -> [&str; 8] {
     ]
 }
 
-/// The template for what holds for every task of the role.
+/// Returns the template with the rules for every task of the role.
 fn rules(role: &Role) -> &'static str {
     match role.does {
         Does::Work => "rules-work.md",
@@ -400,7 +404,7 @@ fn rules(role: &Role) -> &'static str {
     }
 }
 
-/// The template for an agent that ended its turn without a signal, a verdict, a plan or an answer.
+/// Returns the template for an agent that ended its turn without a signal, a verdict, a plan or an answer.
 fn undecided(role: &Role) -> &'static str {
     match role.does {
         Does::Work => "prod-undecided.md",
@@ -410,7 +414,7 @@ fn undecided(role: &Role) -> &'static str {
     }
 }
 
-/// The board's own template of that name, else the built-in one.
+/// Returns the board's own template of that name, else the built-in one.
 fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     let path = site.board.path("templates").join(name);
     let file = path.to_string_lossy().into_owned();
@@ -432,7 +436,7 @@ fn template(site: &Site, name: &str) -> Result<Template, TemplateError> {
     })
 }
 
-/// Each with the number by which it is ticked.
+/// Returns the open steps, each with the number that ticks it.
 fn open_steps(description: &str) -> Vec<String> {
     let steps = (1..)
         .zip(boxes(description))
@@ -442,7 +446,7 @@ fn open_steps(description: &str) -> Vec<String> {
         .collect()
 }
 
-/// What stands above the item where it is, as far as that is trusted; nothing of a queue that can't be read now.
+/// Returns the text above the item in its queue, if it is trusted; empty if the queue can't be read now.
 fn around(site: &Site, held: &Claimed) -> String {
     let found = |board: &Board| {
         let text = board.read(&held.queue).ok()?;
@@ -454,13 +458,13 @@ fn around(site: &Site, held: &Claimed) -> String {
             String::new()
         })
     };
-    // What was saved meanwhile may be from before the claim.
+    // The saved file may be from before the claim.
     found(&site.board)
         .or_else(|| found(&site.board.clone().settled().ok()?))
         .unwrap_or_default()
 }
 
-/// The task's history. A log that can't be read leaves the runs' own records.
+/// Returns the task's history. If the log can't be read, only the runs' own records remain.
 fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
     let mut entries = Vec::new();
     drop(walk_log(&site.board, Some(&held.task.id), &mut |entry| {
@@ -471,8 +475,8 @@ fn entries_of(site: &Site, held: &Claimed) -> Vec<Entry> {
     entries
 }
 
-/// What people said when they brought the task back, and what it was told in other runs than `heard`, since `since` if that
-/// is given. What answers a question is told with it.
+/// Returns people's remarks from bringing the task back, and messages delivered to runs other than `heard`, after
+/// `since` if given. Answers to questions are excluded; they appear with their questions.
 fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec<Remark> {
     let asked = exchanges(entries);
     let is_word = |entry: &&Entry| {
@@ -500,7 +504,7 @@ fn notes(entries: &[Entry], since: Option<Timestamp>, heard: &[Metadata]) -> Vec
         .collect()
 }
 
-/// What was sent to it.
+/// Returns the messages sent to it.
 fn letters(unread: &[Message]) -> Vec<Remark> {
     unread
         .iter()
@@ -509,12 +513,12 @@ fn letters(unread: &[Message]) -> Vec<Remark> {
         .collect()
 }
 
-/// What the watcher said is for the run that it watched, and nobody's business in the next.
+/// Returns true unless the message is from the watcher, whose messages concern only the run that it watched.
 fn is_letter(message: &Message) -> bool {
     message.from != WATCHER
 }
 
-/// With its sender as the log has it: an agent can't pass for a person.
+/// Returns the message with its sender from the log, so that an agent can't pass for a person.
 fn letter(message: &Message) -> Remark {
     let from = if message.run.is_some() {
         format!("{}, an agent", message.from)
@@ -529,7 +533,7 @@ fn letter(message: &Message) -> Remark {
     }
 }
 
-/// What reviews have found, since `since` if that is given.
+/// Returns the findings of reviews, after `since` if given.
 fn findings(entries: &[Entry], since: Option<Timestamp>) -> Vec<Remark> {
     let is_finding = |entry: &&Entry| {
         entry.kind == Kind::Rejected && since.is_none_or(|since| entry.time >= since)
@@ -537,7 +541,7 @@ fn findings(entries: &[Entry], since: Option<Timestamp>) -> Vec<Remark> {
     entries.iter().filter(is_finding).filter_map(note).collect()
 }
 
-/// What was asked and answered, since `since` if that is given.
+/// Returns questions and their answers, after `since` if given.
 fn answers(entries: &[Entry], since: Option<Timestamp>) -> Vec<Answered> {
     let recent = exchanges(entries)
         .into_iter()
@@ -551,14 +555,14 @@ fn answers(entries: &[Entry], since: Option<Timestamp>) -> Vec<Answered> {
         .collect()
 }
 
-/// Each question with what came back for it: when the item was resumed, or when it was claimed with an answer under it.
+/// Pairs each question with its answer: the item's resumption, or its claim with an answer under it.
 fn exchanges(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
     let mut exchanges = Vec::new();
     let mut open = None;
     for entry in entries {
         match entry.kind {
             Kind::Asked => open = Some(entry),
-            // A person who talks with the agent has its question before them.
+            // A chat does not answer the question.
             Kind::Claimed if entry.is_chat() => {}
             Kind::Resumed | Kind::Claimed => {
                 exchanges.extend(
@@ -582,7 +586,7 @@ fn note(entry: &Entry) -> Option<Remark> {
     })
 }
 
-/// What a reviewer is told of the work, of a task that is in review.
+/// Returns the reviewer's context, for a task in review.
 fn review_task(site: &Site, held: &Claimed, runs: &[Metadata]) -> Option<ReviewTask> {
     let task = &held.task;
     if task.status() != Status::Reviewing {
@@ -603,7 +607,7 @@ fn review_task(site: &Site, held: &Claimed, runs: &[Metadata]) -> Option<ReviewT
     })
 }
 
-/// Where a branch that has work forks from the integration branch, and in which paths the two conflict.
+/// Returns where the branch forks from the integration branch, and the paths in which the two conflict.
 fn stand(
     site: &Site,
     held: &Claimed,
@@ -620,7 +624,7 @@ fn stand(
     ))
 }
 
-/// What came of each run.
+/// Returns the result of each run.
 fn attempts(
     site: &Site,
     held: &Claimed,
@@ -638,8 +642,8 @@ fn attempts(
         .collect()
 }
 
-/// What came of `run`, before `next` was given out. Its work was kept under its own token, or, by the run after it that
-/// could not go on from it, under that one's.
+/// Returns the result of `run`, before the token `next` was issued. Its work was salvaged under its own token, or
+/// under the next run's if that run could not continue from it.
 fn attempt(
     site: &Site,
     task: &Task,

@@ -1,8 +1,8 @@
-//! Where words of the board came from: made in this clone, or brought by git.
+//! Provenance of the board's text: made in this clone, or brought by git.
 //!
-//! What nobody has committed was made here. Of what is in a commit counts who had it first: a commit that was made here, or a
-//! clone, a pull, a switch, a fetch. Whoever edits what git has brought, and nobody has trusted, does not make it theirs by that,
-//! and neither does git where it puts lines of it among others. A line is whose it was first, whatever it stands in now.
+//! Uncommitted text was made here. Committed text belongs to its first source: a commit made here, or a clone, pull,
+//! switch or fetch. Editing untrusted text from git does not make it the editor's own, and neither does git when it
+//! merges such lines into other text. A line keeps its first author, wherever it stands now.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,24 +19,24 @@ use tavern_git::{Arrival, Carrier};
 use tavern_store::config::{FILE, SCHEDULES};
 use tavern_store::{Digest, KNOWLEDGE, Trusted};
 
-/// One thing that can be trusted: a file of the board's settings, an item, or what a queue says of all its items.
+/// A unit of trust: a file of the board's settings, an item, or a queue's text about all its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clause {
     /// The file within the board, or beside it; the item's ID, else its title.
     pub name: String,
-    /// As it stands, to be shown.
+    /// The text as it stands, for display.
     pub text: String,
     pub digest: Digest,
-    /// Of an item; it may get an ID, or another one, and still be the same.
+    /// An item's title: it identifies the item even if its ID is new or has changed.
     title: Option<String>,
-    /// What it says, line by line.
+    /// The text, line by line.
     lines: Vec<String>,
-    /// Of a link, where it stands in the board.
+    /// A link's place in the board.
     link: Option<String>,
 }
 
 impl Clause {
-    /// The file `name` of the board, which says `text`.
+    /// Returns the clause for the board's file `name` with content `text`.
     pub fn of_file(name: &str, text: String) -> Clause {
         let lines = text
             .lines()
@@ -55,7 +55,7 @@ impl Clause {
         }
     }
 
-    /// What the file `name` has of a learning that could be told to an agent: its words, and whose they are.
+    /// Returns the clause for the learning in the file `name`: its text and its source.
     pub fn of_learning(name: &str, learning: &Learning) -> Clause {
         let digest = Digest::of(
             "learning",
@@ -67,7 +67,7 @@ impl Clause {
         }
     }
 
-    /// The link `name` among the queues, which leads to `target`.
+    /// Returns the clause for the link `name` among the queues, which leads to `target`.
     pub fn of_link(name: &str, target: &str) -> Clause {
         let digest = Digest::of("link", &format!("{name}\n{target}"));
         let link = Some(name.to_owned());
@@ -78,12 +78,12 @@ impl Clause {
         }
     }
 
-    /// The file of the board that it is, or stands in the place of.
+    /// Returns the board's file that this is, or that the link replaces.
     pub fn file(&self) -> &str {
         self.link.as_ref().unwrap_or(&self.name)
     }
 
-    /// That the file `name` of the board, which said `was`, is gone or empty.
+    /// Returns the clause for the removal of the board's file `name`, or for its emptying; `was` is its earlier text.
     pub fn of_removed(name: &str, was: &str) -> Clause {
         let digest = Digest::of("removed", &format!("{name}\n{was}"));
         Clause {
@@ -92,7 +92,7 @@ impl Clause {
         }
     }
 
-    /// What `task` says, with the defaults of its queue; `text` is how it stands there.
+    /// Returns the clause for `task`, with its queue's defaults; `text` is its block in the queue.
     pub fn of_item(task: &Task, text: String) -> Clause {
         let name = if task.id == TaskId::nobody() {
             task.title.clone()
@@ -110,9 +110,9 @@ impl Clause {
         }
     }
 
-    /// That of what `task` says: by it an item is known without being taken apart.
+    /// Returns the digest of the wording of `task`, which identifies it without parsing.
     pub fn digest_of(task: &Task) -> Digest {
-        // A draft that was made here, or trusted, is not released by that.
+        // Trust in a draft does not release it.
         let kind = if task.status() == Status::Draft {
             "draft"
         } else {
@@ -121,7 +121,8 @@ impl Clause {
         Digest::of(kind, &task.wording())
     }
 
-    /// What the queue in the file `name` says of all its items, and to a planner; `None` if that is nothing.
+    /// Returns the clause for the front matter of the queue in the file `name`: its text about all items, and for a
+    /// planner. `None` if it is empty.
     pub fn of_front(front: &Front, name: String, text: String) -> Option<Clause> {
         let words = front.wording();
         if words.is_empty() {
@@ -143,8 +144,8 @@ impl Clause {
         })
     }
 
-    /// What stands around the items of `document`, in the file `name`: an agent is told of it where its item stands; `None` if that is
-    /// nothing.
+    /// Returns the clause for the prose around the items of `document` in the file `name`, which agents are shown as
+    /// context. `None` if there is none.
     pub fn of_prose(document: &Document<'_>, name: &str) -> Option<Clause> {
         let prose = document.prose();
         let digest = Digest::of("prose", &prose);
@@ -155,19 +156,19 @@ impl Clause {
         (!prose.is_empty()).then(clause)
     }
 
-    /// It is that a file is gone.
+    /// Returns true if the file was removed.
     pub(super) fn is_removal(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// The names under which it may have been known: its own, and that of an item which had no ID yet.
+    /// Returns the possible earlier names: its own, and the title of an item that had no ID yet.
     fn names(&self) -> impl Iterator<Item = &String> {
         [Some(&self.name), self.title.as_ref()]
             .into_iter()
             .flatten()
     }
 
-    /// Its lines, and which follows which: the same ones in another order say something else.
+    /// Returns the lines, and each pair of neighbours, because the same lines in another order mean something else.
     fn words(&self) -> impl Iterator<Item = String> {
         self.lines
             .iter()
@@ -175,7 +176,7 @@ impl Clause {
             .chain(self.lines.windows(2).map(|two| two.join("\n")))
     }
 
-    /// Its lines that say something wherever they stand; of an item also the first, as it is typed.
+    /// Returns the lines that carry meaning in any place; for an item also the first line of its block.
     fn telling(&self) -> impl Iterator<Item = &str> {
         let typed = self.text.lines().next().map(str::trim);
         self.lines
@@ -186,7 +187,7 @@ impl Clause {
     }
 }
 
-/// It says something: it is neither the mark of a block nor a bracket or the like, such as many texts have.
+/// Returns true if the line carries meaning: it is neither a common code fence nor mere punctuation.
 fn is_telling(line: &str) -> bool {
     const MARKS: [&str; 4] = ["", "sh", "yaml", "yaml task"];
     let mark = ["```", "~~~"]
@@ -196,7 +197,7 @@ fn is_telling(line: &str) -> bool {
     line.contains(says) && mark.is_none_or(|mark| !MARKS.contains(&mark.trim()))
 }
 
-/// Without what quotes it, or makes a comment of it.
+/// Returns the line without quote or HTML comment marks.
 fn bare(line: &str) -> &str {
     let line = line.trim_start_matches(|letter: char| letter == '>' || letter.is_whitespace());
     line.trim_start_matches("<!--")
@@ -205,7 +206,7 @@ fn bare(line: &str) -> &str {
         .trim()
 }
 
-/// What the file at `path` is called, of the board in `folder`.
+/// Returns the name of the file at `path`, relative to the board in `folder`.
 pub(super) fn file_name(path: &Path, folder: &Path) -> String {
     let above = [Some(folder), folder.parent()].into_iter().flatten();
     let within = above
@@ -214,36 +215,36 @@ pub(super) fn file_name(path: &Path, folder: &Path) -> String {
     within.unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// What is known of some parts, and of what stood in their places.
+/// The provenance of some clauses, and of the text they replaced.
 #[derive(Default)]
 pub struct Origins {
     made: HashSet<Digest>,
-    /// By name, what was last made here or trusted.
+    /// By name, the text last made here or trusted.
     was: HashMap<String, String>,
-    /// What HEAD holds, by name.
+    /// By name, the digest in HEAD.
     head: HashMap<String, Digest>,
-    /// What git has brought of the parts that were asked for.
+    /// The requested clauses that git has brought.
     brought: Vec<Digest>,
 }
 
-/// By this it is known that git has brought what `digest` is of, also when git tells of that no more.
+/// Returns the mark that git has brought `digest`. It outlives git's own record.
 pub(super) fn brought(digest: &Digest) -> Digest {
     digest.of_kind("brought")
 }
 
-/// By this it is known that what git holds as `committed` stood under something that was trusted: it is not trusted itself, and
-/// what a person makes of it is.
+/// Returns the mark that the committed text `committed` was overruled by trusted text. It is not trusted itself, but a
+/// person's edits of it are.
 pub(super) fn overruled(committed: &Digest) -> Digest {
     committed.of_kind("overruled")
 }
 
-/// By this it is known that a person has trusted what came with this clone.
+/// Returns the mark that a person has trusted this clone's initial content.
 pub(super) fn agreed() -> Digest {
     Digest::of("clone", "agreed")
 }
 
 impl Origins {
-    /// Of the `parts`, each of which stands in the file that `places` has for it; `known` are those beside them that are trusted.
+    /// Finds the origins of `parts`, each in its file of `places`; `known` are other, trusted clauses.
     pub(super) fn of(
         site: &Site,
         parts: &[&Clause],
@@ -277,12 +278,12 @@ impl Origins {
             .into_iter()
             .map(|file| (file, told_of(file)))
             .collect();
-        // What is below the board's folders is looked at anyway.
+        // The board's folders are already covered.
         let mut others: Vec<PathBuf> = is_told.values().flatten().cloned().collect();
         others.retain(|path| !paths.iter().any(|above| path.starts_with(above)));
         others.sort();
         paths.extend(others);
-        // Of another repository's file nothing is told.
+        // This repository's history does not cover files of another repository.
         let (asked, untold): (Vec<_>, Vec<_>) = parts
             .iter()
             .zip(places)
@@ -323,23 +324,23 @@ impl Origins {
         self.made.contains(&part.digest)
     }
 
-    /// Those of the parts that git has brought as they stand.
+    /// Returns the requested clauses that git has brought as they stand.
     pub(super) fn brought(&self) -> &[Digest] {
         &self.brought
     }
 
-    /// What HEAD holds in its place.
+    /// Returns the digest that HEAD has under the same name.
     pub(super) fn committed(&self, part: &Clause) -> Option<Digest> {
         part.names().find_map(|name| self.head.get(name)).cloned()
     }
 
-    /// What stood in its place when that was last made here or trusted.
+    /// Returns the text under the same name that was last made here or trusted.
     pub fn was(&self, part: &Clause) -> Option<String> {
         self.was.get(&part.name).cloned()
     }
 }
 
-/// Names and lines of what is asked for: what has none of them has nothing to do with it.
+/// The names and lines of the requested clauses. A clause that matches none of them is irrelevant.
 struct Sought {
     names: HashSet<String>,
     lines: HashSet<String>,
@@ -366,16 +367,16 @@ impl Sought {
     }
 }
 
-/// Who had a line first, of all that the board says and has said.
+/// The first author of a line, over the board's whole history.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Author {
     Person,
     Others,
-    /// Whoever it was, a person has trusted it.
+    /// A person has trusted the line, regardless of its author.
     Trusted,
 }
 
-/// The lines that are asked for, wherever they stand.
+/// The first authors of the requested lines, in any place.
 struct LineAuthors {
     wanted: HashSet<String>,
     authors: HashMap<String, Author>,
@@ -397,22 +398,22 @@ impl LineAuthors {
     }
 }
 
-/// What has come so far.
+/// The history of the clone, replayed arrival by arrival.
 struct CloneHistory<'t> {
     trusted: &'t Trusted,
     wanted: Sought,
-    /// The board's, from the root of the work tree.
+    /// The board's folder, relative to the root of the work tree.
     folder: PathBuf,
     brought: HashSet<Digest>,
     lines: LineAuthors,
-    /// By name, each line of what was brought or made, and which follows which: whether somebody here had it first, or has trusted it.
+    /// By name, each line and each pair of neighbours; true if it was first made here, or is trusted.
     named: HashMap<String, HashMap<String, bool>>,
-    /// Names that HEAD held and holds no more, and by what they went.
+    /// Names that were removed from HEAD, and the carrier of the removal.
     gone: HashMap<String, Carrier>,
-    /// By name, the lines of what was last made here or trusted, and those that others have taken out of it.
+    /// By name, the lines of the text last made here or trusted, and those of them that others have removed.
     own: HashMap<String, Vec<String>>,
     taken: HashMap<String, HashSet<String>>,
-    /// Each text is read once, and so is each item as it stands, below the front matter of its queue.
+    /// Caches: each text is parsed once, and so is each item under the same front matter.
     read: HashMap<(PathBuf, *const u8), Vec<Rc<Clause>>>,
     items: HashMap<String, Vec<Rc<Clause>>>,
     origins: Origins,
@@ -468,7 +469,7 @@ impl<'t> CloneHistory<'t> {
         }
     }
 
-    /// Of a text that is new, and of the parts in it. Only what a person has trusted is theirs whoever had it first.
+    /// Notes the authors of a new text's lines, and of the clauses in it. Trust overrides the first author.
     fn note_lines(&mut self, text: &str, parts: &[Rc<Clause>], carrier: Carrier) {
         let author = if carrier == Carrier::Commit {
             Author::Person
@@ -500,7 +501,8 @@ impl<'t> CloneHistory<'t> {
         is_known || self.trusted.has(&part.digest)
     }
 
-    /// Whoever had it first counts; a person, unless they changed what git had brought and nobody has trusted, or have lines of it.
+    /// Decides the origin of a clause; the first source counts. It is made here if a person committed it, unless it
+    /// replaces or contains untrusted text from git.
     fn settle(&mut self, part: &Clause, carrier: Carrier) {
         if !self.is_settled(part) {
             let before = self.origins.committed(part);
@@ -540,7 +542,7 @@ impl<'t> CloneHistory<'t> {
         }
     }
 
-    /// HEAD holds it still, or whoever took it away did so here.
+    /// Returns true if HEAD still holds it, or a commit made here removed it.
     fn is_gone_by_hand(&self, name: &str) -> bool {
         self.origins.head.contains_key(name)
             || self
@@ -549,7 +551,7 @@ impl<'t> CloneHistory<'t> {
                 .is_none_or(|carrier| *carrier == Carrier::Commit)
     }
 
-    /// It has a line that others have added to what was here, or had first, or it lacks one that they have taken out of it.
+    /// Returns true if the clause has a line that others added or had first, or lacks a line that others removed.
     fn is_mixed(&self, part: &Clause) -> bool {
         let has = |lines: &HashMap<String, bool>| {
             part.words().any(|words| lines.get(&words) == Some(&false))
@@ -564,7 +566,7 @@ impl<'t> CloneHistory<'t> {
             })
     }
 
-    /// What of a text has to do with what is asked for.
+    /// Returns the clauses of a text that are relevant to the request.
     fn parts_of(&mut self, path: &Path, text: &str) -> Vec<Rc<Clause>> {
         let wanted = &self.wanted;
         let is_wanted = |part: Clause| Some(part).filter(|part| wanted.wants(part)).map(Rc::new);
@@ -577,11 +579,11 @@ impl<'t> CloneHistory<'t> {
             return part.ok().and_then(is_wanted).into_iter().collect();
         }
         if let Some(name) = name.as_ref().filter(|name| !name.starts_with("queues")) {
-            // Empty settings are none.
+            // Empty settings do not count.
             let part = (!text.is_empty()).then(|| Clause::of_file(name, text.to_owned()));
             return part.and_then(is_wanted).into_iter().collect();
         }
-        // A link's text is where it leads.
+        // The text of a link is its target.
         let link = name
             .filter(|_| !text.contains('\n'))
             .map(|name| Clause::of_link(&name, text));
@@ -599,7 +601,7 @@ impl<'t> CloneHistory<'t> {
         for item in document.items() {
             let block = document.block(item);
             let key = format!("{said}\0{}\0{block}", item.status);
-            // Whichever way the roles of now have it read.
+            // The current roles may allow either reading.
             let read = || {
                 let readings = [Some(item.clone()), with_role_in_title(&document, item)]
                     .into_iter()

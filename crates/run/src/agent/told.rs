@@ -1,4 +1,4 @@
-//! What an agent tells of its work, as records and in words.
+//! An agent's reports of its work, as records and in words.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use crate::{Ruling, RunResult, ShownBy};
 use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_sys::clock;
 
-/// What an agent tells of its work.
+/// An agent's report of its work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Told {
     Claimed {
-        /// `None` in a dry run of an item that is given an ID when it is taken.
+        /// `None` in a dry run of an item that would receive its ID with the claim.
         task: Option<TaskId>,
         title: String,
         attempt: u32,
         runner: String,
-        /// In a dry run: what would be run for it.
+        /// In a dry run: the commands that would run for it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commands: Vec<String>,
     },
@@ -29,16 +29,16 @@ pub enum Told {
         outcome: Outcome,
         reason: String,
         status: Status,
-        /// Commands of ours have passed at its commit.
+        /// Tavern's own commands have passed at its commit.
         #[serde(default)]
         verified: bool,
-        /// No command shows that it is done, and its agent did not say so.
+        /// No command shows that it is done, and its agent did not report so.
         #[serde(default)]
         silent: bool,
         /// The end of its back-off.
         again_at: Option<Timestamp>,
     },
-    /// Turned into other items: their IDs, or the planner's words if there are none.
+    /// The item was turned into others: their IDs, or the planner's words if there are none.
     Planned {
         task: TaskId,
         run: String,
@@ -51,7 +51,7 @@ pub enum Told {
         reason: String,
         status: Status,
     },
-    /// Of a dry run: it is approved.
+    /// In a dry run: the item is approved.
     WouldMerge {
         task: TaskId,
     },
@@ -82,11 +82,11 @@ pub enum Told {
     Cleared {
         what: String,
     },
-    /// The queues could not be committed to git; the next commit takes it all.
+    /// The queues could not be committed to git; the next commit includes the changes.
     Uncommitted {
         why: String,
     },
-    /// An item could not be started here, and stays where it is.
+    /// An item could not be started here, and keeps its status.
     Skipped {
         task: Option<TaskId>,
         title: String,
@@ -98,14 +98,14 @@ pub enum Told {
     },
     Waiting {
         why: String,
-        /// Time alone ends it then.
+        /// Set if only time ends the wait.
         #[serde(default)]
         until: Option<Timestamp>,
     },
 }
 
 impl Told {
-    /// Of the end of `run`, which came to `result`; by that its item is `status`, and may be taken again at `again_at`.
+    /// Reports the end of `run` with `result`. Its item now has `status`, and may be claimed again at `again_at`.
     pub(super) fn of(
         result: &RunResult,
         task: TaskId,
@@ -138,7 +138,7 @@ impl Told {
         }
     }
 
-    /// The item that has used up its attempts by it.
+    /// Returns the item that is dead after this.
     pub fn gives_up(&self) -> Option<&TaskId> {
         match self {
             Told::Ended { task, status, .. } | Told::Reviewed { task, status, .. } => {
@@ -148,7 +148,7 @@ impl Told {
         }
     }
 
-    /// It says how far work has come, and nothing that anybody would have to type.
+    /// Returns true if this reports progress only, and asks for no command.
     pub fn is_progress(&self) -> bool {
         matches!(
             self,
@@ -161,7 +161,7 @@ impl Told {
         )
     }
 
-    /// The run that is over by it.
+    /// Returns the run that this ends.
     pub fn run(&self) -> Option<&str> {
         match self {
             Told::Ended { run, .. } | Told::Planned { run, .. } | Told::Reviewed { run, .. } => {
@@ -171,7 +171,7 @@ impl Told {
         }
     }
 
-    /// It says that an item is completed.
+    /// Returns true if this completes an item.
     pub fn completes(&self) -> bool {
         match self {
             Told::Ended { status, .. } | Told::Reviewed { status, .. } => {

@@ -1,8 +1,8 @@
-//! What an agent is told of its task, as plain values. Knows no template and no limit.
+//! The context of an agent's task, as plain values. Knows no template and no limit.
 
 use serde::Serialize;
 
-/// What an agent is told about the task that it holds. Templates see these fields by their names.
+/// The agent's context about the task that it holds. Templates use these field names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Assigned {
     pub task: AssignedTask,
@@ -16,7 +16,7 @@ pub struct Assigned {
     pub branch: Option<String>,
     /// The commit that the branch started from, abbreviated.
     pub base: Option<String>,
-    /// The paths in which it conflicts with what was merged since, in one line.
+    /// The paths that conflict with work merged since, in one line.
     pub conflict: Option<String>,
     /// Counted from 1.
     pub attempt: u32,
@@ -27,33 +27,33 @@ pub struct Assigned {
     pub mode: String,
     /// The branch that work is merged to.
     pub integration: String,
-    /// answer or change, where the task says so.
+    /// answer or change, if the task sets it.
     pub result: Option<String>,
     /// A person talks with it.
     pub attended: bool,
-    /// With which its verdict or plan is given; `None`: in words.
+    /// The tool for its verdict or plan; `None`: it answers in text.
     pub answer_tool: Option<String>,
-    /// For who looks at the work of somebody else.
+    /// For a reviewer of the work.
     pub review: Option<ReviewTask>,
-    /// For who turns it into items.
+    /// For a planner of the task.
     pub planning: Option<Planning>,
-    /// What reviews have found in the work. Oldest first.
+    /// The findings of reviews. Oldest first.
     pub findings: Vec<Remark>,
-    /// What was asked of a person, with the answer. Oldest first.
+    /// Questions to a person, with their answers. Oldest first.
     pub answers: Vec<Answered>,
     /// The items that this one was broken up into, when all of them have ended.
     pub children: Vec<ChildResult>,
-    /// What people have said about it. Oldest first; in a prompt the letters stand behind them.
+    /// People's remarks. Oldest first; in a prompt, the letters follow them.
     pub notes: Vec<Remark>,
-    /// What was sent to it and no agent was told. Oldest first.
+    /// Messages that no agent has received. Oldest first.
     #[serde(skip)]
     pub letters: Vec<Remark>,
-    /// What others have found out that it should know. Newest first.
+    /// Relevant learnings of other agents. Newest first.
     pub knowledge: Vec<Learned>,
-    /// Why it is not done, though its agent says so.
+    /// Why it is not done, although its agent reported so.
     pub refutation: Option<Refutation>,
-    /// What the fence of its verdict, plan or question names, of a program that may print more than its agent's words; another in each
-    /// run. Else empty.
+    /// The nonce in the fence of its verdict, plan or question, random for each run. Empty if the program separates
+    /// its agent's words from other output.
     pub nonce: String,
 }
 
@@ -64,9 +64,9 @@ pub struct AssignedTask {
     pub title: String,
     /// As its owner wrote it; may be empty.
     pub description: String,
-    /// Those of its steps that are not ticked, `2. Write tests` each; empty if its agent can't tick them.
+    /// Its open steps, `2. Write tests` each; empty if its agent can't tick them.
     pub steps: Vec<String>,
-    /// The headings, list items and introductions above it in its file, as they stand; may be empty.
+    /// The headings, list items and introductions above it in its file, verbatim; may be empty.
     pub around: String,
     /// Shell commands that must all exit 0.
     pub done_when: Vec<String>,
@@ -82,24 +82,24 @@ pub struct EarlierAttempt {
     pub outcome: String,
     /// In one line.
     pub reason: String,
-    /// What its last command, or its verification, printed; the end of it is kept.
+    /// The output of its last command or its verification, cut at the start; may be empty.
     pub output: String,
     /// Its commits, `abc1234 Subject` each, newest first; they are on the branch.
     pub commits: Vec<String>,
-    /// Where its uncommitted work was kept.
+    /// The ref of its uncommitted work.
     pub salvage: Option<String>,
 }
 
-/// What was found when an answer was put to the proof.
+/// Why an answer failed its check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Refutation {
     /// In one line.
     pub reason: String,
-    /// What the command printed that failed; the end of it is kept. May be empty.
+    /// The output of the failed command, cut at the start; may be empty.
     pub output: String,
 }
 
-/// What is to be looked at.
+/// The work to review.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReviewTask {
     /// Abbreviated; `None`: the task needs no repository.
@@ -111,14 +111,14 @@ pub struct ReviewTask {
     pub said: String,
 }
 
-/// What a planner has to know of the board.
+/// The planner's context of the board.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Planning {
-    /// What woke it, if no person asked.
+    /// The trigger that woke it; `None`: a person asked.
     pub trigger: Option<String>,
-    /// How planned items begin: pending or draft.
+    /// The status of planned items: pending or draft.
     pub lane: String,
-    /// Items of one plan.
+    /// The most items of one plan.
     pub most: u32,
     /// Roles that take items, a line each.
     pub roles: Vec<String>,
@@ -127,13 +127,13 @@ pub struct Planning {
     pub specs: Vec<String>,
 }
 
-/// How a queue stands.
+/// The state of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueueState {
     pub name: String,
-    /// How many items of each status.
+    /// The number of items of each status.
     pub summary: String,
-    /// Its items that have not ended well, a line each.
+    /// Its items except those that ended well, a line each.
     pub items: Vec<String>,
 }
 
@@ -144,31 +144,31 @@ pub struct Answered {
     pub answer: String,
 }
 
-/// What became of a child.
+/// The result of a child.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ChildResult {
     pub id: String,
     pub title: String,
     pub status: String,
-    /// Where it was merged, abbreviated.
+    /// The commit where it was merged, abbreviated.
     pub commit: Option<String>,
-    /// Where its work is kept if it was not.
+    /// The ref of its work if it was not merged.
     pub kept: Option<String>,
-    /// In a line or two, what its agent said at the end, or why it failed; may be empty.
+    /// In a line or two, its agent's last words, or why it failed; may be empty.
     pub said: String,
 }
 
-/// A few words from somebody.
+/// A short text with its sender.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Remark {
     pub from: String,
-    /// hint, warning or critical; `None`: nobody says how urgent it is.
+    /// hint, warning or critical; `None`: no urgency was given.
     pub severity: Option<String>,
     pub text: String,
 }
 
 impl Remark {
-    /// Tavern's own, of what is not there.
+    /// Returns Tavern's own remark about omitted text.
     pub(super) fn mark(text: String) -> Remark {
         Remark {
             from: "Tavern".to_owned(),
@@ -178,24 +178,24 @@ impl Remark {
     }
 }
 
-/// What somebody has found out.
+/// A learning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Learned {
     pub id: String,
     /// learning, decision, fact, preference or error_resolution.
     pub kind: String,
     pub from: String,
-    /// The item in whose work it was found out.
+    /// The item of its run.
     pub task: Option<String>,
-    /// The run that it comes from; `None`: a person says so.
+    /// The run that it comes from; `None`: it is a person's.
     pub run: Option<String>,
-    /// The day on which it was said.
+    /// The day of the learning.
     pub date: String,
     pub text: String,
 }
 
 impl Assigned {
-    /// With everything that a task can have.
+    /// Returns a sample with every field set.
     pub(super) fn full_sample() -> Assigned {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let remark = |from: &str, text: &str| {
