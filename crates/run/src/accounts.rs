@@ -1,4 +1,4 @@
-//! What the checks of accounts have found, in memory: a check is a command, and nobody starts one while he holds the board's lock.
+//! Results of account checks, in memory: a check is a command, and must not run under the board's lock.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use tavern_core::eligible::NotReady;
 use tavern_sys::clock;
 
-/// How long it holds that one is signed in, and that one is not.
+/// How long the result is valid: signed in, and not signed in.
 const HOLD: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(25)];
 
-/// What was found of each account, and when.
+/// The last result for each account, with its time.
 #[derive(Debug, Default)]
 pub struct Accounts(Mutex<Looks>);
 
 type Looks = HashMap<String, (Instant, Result<(), NotReady>)>;
 
 impl Accounts {
-    /// What is missing, as it was found last. What nobody has looked for is no hindrance.
+    /// Returns the last result. An unchecked account counts as signed in.
     pub fn found(&self, name: &str) -> Result<(), NotReady> {
         self.with(|all| all.get(name).map_or(Ok(()), |(_, found)| found.clone()))
     }
 
-    /// It is time to look again.
+    /// Returns true if the next check is due.
     pub fn is_due(&self, name: &str) -> bool {
         let has_passed = |(at, found): &(Instant, Result<(), NotReady>)| {
             clock::instant().duration_since(*at) >= HOLD[usize::from(found.is_err())]

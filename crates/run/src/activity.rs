@@ -1,4 +1,4 @@
-//! What the agent of a run does, written down while it runs, for whoever watches: `activity.json` in the run's folder.
+//! Records an agent's activity while it runs, for watchers: `activity.json` in the run's folder.
 
 use std::collections::HashMap;
 use std::env::temp_dir;
@@ -23,10 +23,10 @@ const FILE: &str = "activity.json";
 /// Bytes of an agent's last words that are shown.
 const MOST_SAID: usize = 150;
 
-/// What is shown of a task that runs on when its turn is over.
+/// The tool shown for a task that runs on when its turn is over.
 const BACKGROUND: &str = "background";
 
-/// It is written no more often than this.
+/// The least time between two writes.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Follows one agent.
@@ -44,13 +44,13 @@ pub(super) struct Following<'a> {
 struct OpenToolCall {
     tool: String,
     input: u64,
-    /// The rules that it breaks if it goes well.
+    /// The rules that it breaks if it succeeds.
     breaches: Vec<Breach>,
     began: Instant,
 }
 
 impl<'a> Following<'a> {
-    /// Of an agent that begins now. What tells nothing of what it does, a script say, is one long call.
+    /// Starts with a new agent. A program that does not report its actions, such as a script, is one long call.
     pub(super) fn begin(
         artifacts: &'a Artifacts,
         rules: &'a BoardRules,
@@ -81,7 +81,7 @@ impl<'a> Following<'a> {
         following
     }
 
-    /// How long there is nothing to write.
+    /// Returns the time until the next write.
     pub(super) fn patience(&self) -> Duration {
         let since = self.written.map_or(INTERVAL, |written| written.elapsed());
         if self.has_news {
@@ -188,14 +188,14 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Writes down what is new, if its time has come. That it can't be written harms nobody but those who watch.
+    /// Writes news, if due. Errors are ignored: they affect only watchers.
     pub(super) fn write(&mut self) {
         if self.patience().is_zero() {
             self.end();
         }
     }
 
-    /// Writes it down as it is now.
+    /// Writes the current state.
     pub(super) fn end(&mut self) {
         let text = serde_json::to_string(&self.activity).expect("it is plain data");
         drop(self.artifacts.write(FILE, &(text + "\n")));
@@ -203,7 +203,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// What the agent of a run does, by its artifacts; `None` if that can't be read.
+/// Returns the activity of a run's agent, from its artifacts; `None` if it can't be read.
 pub fn activity_of(artifacts: &Artifacts) -> Option<Activity> {
     serde_json::from_str(&artifacts.read(FILE)).ok()
 }

@@ -1,4 +1,4 @@
-//! What the log has of an item's approval. What its queue says of that anybody can have written.
+//! The log's record of an item's approval. The queue's own text about it could be written by anyone.
 
 use super::error::Error;
 use super::site::Site;
@@ -9,19 +9,19 @@ use tavern_core::task::{Task, TaskId};
 use tavern_git::CommitId;
 use tavern_store::{Board, LeaseEntry, walk_log};
 
-/// The event that made an item approved, and all who have approved the same work.
+/// The event that made an item approved, and all approvers of the same work.
 #[derive(Default)]
 struct LoggedApproval {
     commit: Option<String>,
     by: Vec<String>,
-    /// A person is among these, who has seen what the item asks for.
+    /// A person is among these, and has seen the item's requirements.
     is_persons: bool,
-    /// The claim under which the work was submitted, and what was asked for then.
+    /// The claim under which the work was submitted, and the terms at that time.
     token: Option<Token>,
     terms: Option<Terms>,
 }
 
-/// Why `task`, which its queue calls approved at `work`, is not merged; `None`: the log has the same.
+/// Returns why `task`, which its queue calls approved at `work`, is not merged; `None` if the log agrees.
 ///
 /// # Errors
 /// The log can't be read.
@@ -64,10 +64,10 @@ pub fn not_approved(
     }))
 }
 
-/// Of an item that its queue calls approved; `None` if it came to that by no approval.
+/// Returns the approval of an item that its queue calls approved; `None` if the log has none.
 fn logged(board: &Board, task: &TaskId) -> Result<Option<LoggedApproval>, Error> {
     let mut found: Option<LoggedApproval> = None;
-    // What is not older was taken back, or came between.
+    // Events from this one on are skipped: they were undone, or lie before the undo.
     let mut older_than = u64::MAX;
     walk_log(board, Some(task), &mut |entry| {
         if entry.seq >= older_than || entry.kind == Kind::Moved {

@@ -1,7 +1,8 @@
-//! The folder that each run leaves, `runs/<run>/`: what was asked, what was said and done, what it came to.
+//! The folder of each run, `runs/<run>/`: its prompt, its log and its results.
 //!
-//! `prompt.md`, `rules.md` and the program's log are canonical. `result.txt`, `tool_calls/` and `diff.patch` are made from that log and
-//! from git, and are made anew by `rebuild` where they are not whole; `metadata.json` is as far as others know of the run.
+//! `prompt.md`, `rules.md` and the program's log are canonical. `result.txt`, `tool_calls/` and `diff.patch` are
+//! derived from that log and from git, and `rebuild` restores them if they are torn or missing. It restores
+//! `metadata.json` only as far as other records know the run.
 #![expect(clippy::disallowed_methods, reason = "a run owns its folder")]
 
 use std::fs::{self, File};
@@ -15,19 +16,19 @@ use tavern_store::{Board, Error, TEMP_PREFIX, replace_own, replace_volatile};
 use tavern_sys::files;
 use tavern_sys::secrets::{Redacting, redact};
 
-/// What is known of the run.
+/// The record of the run.
 pub const METADATA: &str = "metadata.json";
-/// What it changed, from git.
+/// Its changes, from git.
 pub const PATCH: &str = "diff.patch";
 /// The last words of its agent.
 pub const RESULT: &str = "result.txt";
-/// A planner's plan, as its answer gave it.
+/// A planner's plan, from its answer.
 pub const PLAN: &str = "plan.md";
-/// What `done_when` printed at the commit of the work.
+/// The output of `done_when` at the commit of the work.
 pub const VERIFY: &str = "verify.txt";
-/// What was seen at the merged commit.
+/// The output of the checks at the merged commit.
 pub const MERGED: &str = "verify-merged.txt";
-/// What is wrong with a plan.
+/// The problems of a plan.
 pub const PROBLEMS: &str = "plan-problems.txt";
 
 /// A run's folder.
@@ -44,8 +45,8 @@ impl Artifacts {
         Ok(Artifacts { dir })
     }
 
-    /// Takes away what stands in the place of a run that has not begun: somebody else has put it there. It is a temp folder from
-    /// then on.
+    /// Moves aside any folder at the place of a run that has not begun, because another process put it there. It
+    /// becomes a temp folder.
     pub fn clear(board: &Board, run: &str) -> Result<(), Error> {
         let dir = board.run_dir(run);
         match fs::rename(
@@ -57,7 +58,7 @@ impl Artifacts {
         }
     }
 
-    /// The folder of an earlier run.
+    /// Opens the folder of an earlier run.
     pub fn open(board: &Board, run: &str) -> Artifacts {
         Artifacts {
             dir: board.run_dir(run),
@@ -72,8 +73,7 @@ impl Artifacts {
         self.dir.join(name)
     }
 
-    /// The whole file or none of it, and on disk when the system likes: a power cut ends the run with it. What says this already
-    /// stays as it is.
+    /// Writes the file atomically but not durably: a power cut also ends the run. A file with this text is left alone.
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let (path, text) = (self.dir.join(name), redact(text));
         let is_written = files::read(&path).is_ok_and(|found| found == text.as_bytes());
@@ -84,13 +84,13 @@ impl Artifacts {
         }
     }
 
-    /// On disk when it returns: for what an event on the board rests on.
+    /// Writes the file durably, for files that an event on the board depends on.
     pub fn write_durable(&self, name: &str, text: &str) -> Result<(), Error> {
         replace_own(&self.dir.join(name), redact(text).as_bytes())
     }
 
-    /// Writes the logs of a program that has ended anew without the secrets in them, nor what is beyond their limit:
-    /// it wrote them itself, so that nothing is lost when its supervisor dies.
+    /// Removes secrets from the logs of an ended program, and cuts them at their limit. The program writes them
+    /// itself, so that they survive its supervisor.
     pub fn redact_logs(&self) -> Result<(), Error> {
         LOGS.iter()
             .chain(&OUTPUT_PARTS)
@@ -98,7 +98,7 @@ impl Artifacts {
             .try_for_each(|path| redact_file(&path).map_err(Error::io("write", &path)))
     }
 
-    /// What the last check of its work printed, empty if there was none: what failed after the merge is the later word.
+    /// Returns the output of the last check of its work, or an empty text. A failure after the merge is the newest.
     pub fn checked(&self) -> String {
         let outputs = [MERGED, VERIFY, PROBLEMS].map(|name| self.read(name));
         outputs
@@ -107,12 +107,12 @@ impl Artifacts {
             .unwrap_or_default()
     }
 
-    /// Writes a file that is made from others where it is not whole: missing, empty, or cut off, in the way in which a crash does that.
-    /// Returns whether it was written. What reads otherwise stays: it may have been made by another version.
+    /// Restores a derived file that is missing, empty or truncated by a crash. Returns whether it was written. Other
+    /// contents stay: another version may have made them.
     pub(super) fn mend(&self, name: &str, text: &str) -> Result<bool, Error> {
         let path = self.dir.join(name);
         let found = files::read(&path).unwrap_or_default();
-        // Blocks that were never written are read as zeros.
+        // Blocks that were never written read as zeros.
         let written = found
             .iter()
             .rposition(|byte| *byte != 0)
@@ -124,7 +124,7 @@ impl Artifacts {
         replace_own(&path, text.as_bytes()).map(|()| true)
     }
 
-    /// When one of these files was written last.
+    /// Returns the time of the latest write to these files.
     pub fn last_written<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Timestamp> {
         let written = |name: &str| self.path(name).metadata().and_then(|file| file.modified());
         names
@@ -133,7 +133,7 @@ impl Artifacts {
             .max()
     }
 
-    /// A text artifact, empty if it is not there.
+    /// Returns a text artifact, empty if it does not exist.
     pub fn read(&self, name: &str) -> String {
         files::read(self.path(name))
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -158,7 +158,7 @@ fn redact_file(path: &Path) -> io::Result<()> {
     temp.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// Returns whether there are secrets in `log`.
+/// Copies `log` without secrets. Returns whether it has any.
 fn redact_into(copy: &mut dyn Write, log: &mut File) -> io::Result<bool> {
     let (mut secrets, mut part) = (Redacting::new(), vec![0; 64 * 1024]);
     loop {
@@ -172,8 +172,7 @@ fn redact_into(copy: &mut dyn Write, log: &mut File) -> io::Result<bool> {
     Ok(secrets.has_found())
 }
 
-/// Shortens a log that is too long, and says so in it. A program may have it look longer than what was ever written:
-/// then it ends where that does.
+/// Cuts a log that is too long, and appends `told`. A sparse file is cut at its first hole.
 fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
     let most = LOG_MIB << 20;
     if log.metadata()?.len() <= most {
@@ -186,7 +185,7 @@ fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
     log.rewind()
 }
 
-/// A line of the log at `path` that says so.
+/// Returns the line about the cut for the log at `path`.
 fn told_cut(path: &Path) -> String {
     let words = format!("[cut off by Tavern: of a log {LOG_MIB} MiB are kept at most]");
     if path.ends_with(THREAD_LOG) {
@@ -196,11 +195,11 @@ fn told_cut(path: &Path) -> String {
     }
 }
 
-/// Calls of a run that have a file, and bytes of a call and of its result in it; all of them are in the stream.
+/// The most calls with a file of their own, and the most bytes of a call or result in it; the stream has all.
 const MOST_CALLS: u32 = 1000;
 const MOST_BYTES: usize = 256 << 10;
 
-/// What stands in `tool_calls/NNN_name.txt`, by a run's stream.
+/// The contents of `tool_calls/NNN_name.txt`, from a run's stream.
 #[derive(Default)]
 pub(super) struct ToolCalls {
     open: Vec<OpenCall>,
@@ -214,7 +213,7 @@ struct OpenCall {
 }
 
 impl ToolCalls {
-    /// The file that `event` tells of, and what is in it from now on.
+    /// Returns the file for `event` and its new contents.
     pub(super) fn note(&mut self, event: &AgentEvent) -> Option<(String, String)> {
         match event {
             AgentEvent::ToolCall {

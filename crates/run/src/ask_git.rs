@@ -1,11 +1,11 @@
-//! What the store asks of git: whether it has put a text where it stands.
+//! The store's questions to git: whether git has put a text in its place.
 
 use std::path::Path;
 
 use tavern_git::Repository;
 use tavern_store::AskGit;
 
-/// What can't be read is as if it came by hand.
+/// A repository that can't be read counts as an external edit.
 pub const ASK_GIT: AskGit = AskGit {
     goes_on,
     head_text,

@@ -43,10 +43,10 @@ use tavern_store::{Claimed, Entry, walk_log};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
 
-/// What a run's folder that is gone means: nobody's fault who works.
+/// The reason if a run's folder was removed; the agent is not at fault.
 const CLEANED: &str = "what was kept of its run was removed while it ran, as `git clean -fdx` does: say `git clean -fdx -e .tavern`";
 
-/// Runs the agent for `held`, and verifies what it came to. Reporting it is the caller's, who also keeps the heartbeat.
+/// Runs the agent for `held`, and verifies its work. The caller reports the result and keeps the heartbeat.
 pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
     let answer = match agent(site, held, heartbeat) {
         Ok(answer) => answer,
@@ -54,7 +54,7 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
     };
     verify(site, held, answer).unwrap_or_else(|error| {
         let result = match &error {
-            // Its agent has left the worktree so that nothing can be verified.
+            // The agent left the worktree in a state that can't be verified.
             Error::Git(
                 mess @ (GitError::NotAWorktree { .. }
                 | GitError::Conflicted { .. }
@@ -72,7 +72,7 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
     })
 }
 
-/// What a failure of our own surroundings means for the task: that is nobody's fault.
+/// Returns the result for a failure outside of the agent's work.
 fn broken_off(site: &Site, error: &Error) -> RunResult {
     let outcome = if site.interrupt.is_raised() {
         Outcome::Killed
@@ -82,18 +82,18 @@ fn broken_off(site: &Site, error: &Error) -> RunResult {
     RunResult::failed_as(outcome, error.in_words())
 }
 
-/// A board that can't be written now is told of it by whoever reports the result.
+/// Errors are ignored: the report of the result meets them again.
 fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
     if let Some(mut record) = Record::open(site, &run_name(&held.task.id, held.lease.token)) {
         drop(record.broke_off(result));
     }
 }
 
-/// Runs the agent program for `held` and leaves its artifacts. What it came to is not verified yet.
+/// Runs the agent program for `held` and leaves its artifacts. The answer is not verified yet.
 pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
     let held = &children::unifying(site, held)?;
     if let Some(cap) = spending(site).and_then(|all| all.reached(&held.task.id, &held.queue.id)) {
-        // Others have used it up since the item was claimed.
+        // Other runs have used it up since the item was claimed.
         return Ok(RunResult::failed_as(Outcome::Capped, cap.to_string()).into());
     }
     let launch = match launch(site, held) {
@@ -101,16 +101,16 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
         launch => launch?,
     };
     let record = launch.record()?;
-    // There before anybody looks at the run.
+    // Written before the run becomes visible.
     Following::begin(record.artifacts(), &site.config.rules, &held.task, &launch);
     launch.announce()?;
     carry_out(site, held, launch, record, heartbeat)
         .inspect_err(|error| write_down(site, held, &broken_off(site, error)))
 }
 
-/// What is started for `held`, in the worktree that was made for it.
+/// Plans the launch for `held`, in its prepared worktree.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
-    // A dry run is to show the item, whoever wrote it.
+    // A dry run shows the item even if it is untrusted.
     if site.board.is_dry() {
         Trust::of(site).settings().map_err(Error::from)?;
     } else {
@@ -122,7 +122,7 @@ pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error
     Launch::plan(site, held, place(site, held)?, Attendance::Followed)
 }
 
-/// From the start of the agent program to what it came to.
+/// Runs the agent program from its start to its answer.
 fn carry_out(
     site: &Site,
     held: &Claimed,
@@ -135,7 +135,7 @@ fn carry_out(
     let mut meter = Meter::begin(site, record.metadata());
     let is_script = site.config.runs_scripts(&record.metadata().runner);
     let (mut ended, mut proven) = if is_script && rules::are_allowed(site, record.metadata()) {
-        // It may not bear to be run once more.
+        // A script may not be safe to repeat.
         let why = "a person allowed what it did, so its script is not run again".to_owned();
         note(site, held, why.clone());
         (SessionEnd::done(why), None)
@@ -151,7 +151,7 @@ fn carry_out(
         )
     };
     if is_unknown(&launch.job, &ended) {
-        // That is no fault of the agent's, so it is the same attempt.
+        // The agent is not at fault, so this is the same attempt.
         launch.begin_anew()?;
         record.begins_anew(&launch.job, &launch.metadata.knowledge)?;
         note(
@@ -170,7 +170,7 @@ fn carry_out(
         );
     }
     record.uses(ended.usage.clone());
-    // Which of its own limits it met first tells nothing where no run may use more.
+    // If a cap is reached, which of its own limits came first means nothing.
     let is_limited = matches!(
         ended.outcome,
         Outcome::Budget | Outcome::Timeout | Outcome::Capped
@@ -182,12 +182,12 @@ fn carry_out(
     failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
     if ended.signal == Signal::None && is_script {
-        // A script says so by its exit status.
+        // A script reports success by its exit status.
         ended.signal = Signal::Done;
     }
     let is_lost = heartbeat.finds_lost();
     let Taken { broken, pushed } = match take_over(site, &held.task.id, record.metadata()) {
-        // Whoever holds the task takes it over.
+        // The new holder of the task imports it.
         Err(_) if is_lost => Taken::default(),
         taken => taken?,
     };
@@ -195,7 +195,7 @@ fn carry_out(
     cleaned
         .iter()
         .for_each(|why| note(site, held, (*why).to_owned()));
-    // First of all what it has used up, whatever it has left.
+    // Record the usage first, whatever the run has left.
     let worktree = &launch.worktree;
     let tip = worktree
         .branch
@@ -214,12 +214,12 @@ fn carry_out(
     strayed
         .iter()
         .for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
-    // Of what a provider or a limit has ended nothing is to be excused.
+    // A removed run folder does not excuse an end by a provider or a limit.
     let is_broken =
         matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();
     let was_cleaned = cleaned.filter(|_| is_broken);
     let answer = if is_lost {
-        // Whoever holds the task works in its worktree.
+        // The new holder of the task works in its worktree.
         let taken = || RunResult::failed_as(Outcome::Killed, "it was taken from its agent");
         reported(site, held)?
             .map_or_else(taken, |reported| reported.result)
@@ -246,8 +246,8 @@ fn carry_out(
     Ok(answer)
 }
 
-/// What becomes of work that is done and breaks a rule, or that some run of its item has strayed from; the log tells of what no look
-/// has found. Gives the breaches that a person is asked about, too.
+/// Judges done work that breaks a rule, or whose item changed things outside of its worktree in any run. Logs breaches
+/// that no look has reported. Also returns the breaches that a person is asked about.
 fn held_to_rules(
     site: &Site,
     held: &Claimed,
@@ -285,7 +285,7 @@ fn held_to_rules(
     (answer, asks_about)
 }
 
-/// Puts in order where it worked, and keeps the plan or the verdict that it gave.
+/// Tidies the worktree, and keeps the plan or verdict of the answer.
 fn tidied(
     site: &Site,
     held: &Claimed,
@@ -323,7 +323,7 @@ fn tidied(
     Ok(answer)
 }
 
-/// Where the run works.
+/// Prepares the run's worktree.
 fn place(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     let commit = match site.role(&held.lease.role)?.does {
         Does::Review => review::commit(site, &held.task)?,
@@ -333,7 +333,7 @@ fn place(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     worktree::view(site, held, commit.as_ref())
 }
 
-/// The program does not know the session that it was to go on with, and has done nothing.
+/// Returns true if the program does not know the session to resume, and has done nothing.
 fn is_unknown(job: &Job, ended: &SessionEnd) -> bool {
     let did_nothing = ended.tool_calls == 0 && ended.usage.total() == 0;
     job.opening == Opening::Resumed
@@ -342,7 +342,7 @@ fn is_unknown(job: &Job, ended: &SessionEnd) -> bool {
         && did_nothing
 }
 
-/// What the run of this lease's holder came to, as its record tells it; `None` if there is none that ended.
+/// Returns the recorded answer of this lease's run; `None` if no run has ended.
 pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
     let run = run_of(&site.board, &run_name(&held.task.id, held.lease.token))?;
     let reason = run.reason.unwrap_or_default();
@@ -360,8 +360,8 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
     })
 }
 
-/// Follows the agent until it is over: artifacts, messages, the proof of what it says, the end if one is asked for. With the commit
-/// at which its answer was proven.
+/// Follows the agent until its end: writes artifacts, passes messages, checks its answers, and ends it on request.
+/// Also returns the commit at which its answer was proven.
 fn follow(
     site: &Site,
     held: &Claimed,
@@ -470,7 +470,7 @@ fn follow(
                     session.end(EndReason::Cap);
                 }
             }
-            // Once: a person may have opened it since.
+            // Only once: a person may have opened it since.
             AgentEvent::RateLimit { windows, .. } if closed.is_none() => {
                 closed = report::close_window(site, &run.runner, &windows);
                 let told = closed.iter().map(|quota| quota.told_of(&run.runner));
@@ -503,7 +503,7 @@ fn follow(
     }
 }
 
-/// The cap that is reached, with what the run's record says by now; what is passed of others is told.
+/// Returns the cap that is reached, by the run's record so far, and logs the shares of caps that were passed.
 fn measure(
     site: &Site,
     held: &Claimed,
@@ -532,7 +532,7 @@ fn measure(
     reached
 }
 
-/// Another run that is up has passed the same share of the same cap, and the log tells of it.
+/// Returns true if the log already tells, during this run, that the same share of the same cap was passed.
 fn another_told(site: &Site, run: &Metadata, share: CapShare) -> bool {
     let mut is_told = false;
     let walked = walk_log(&site.board, None, &mut |entry| {
@@ -554,7 +554,7 @@ fn another_told(site: &Site, run: &Metadata, share: CapShare) -> bool {
     walked.is_ok() && is_told
 }
 
-/// Says in the log what was found of the run by its supervisor itself.
+/// Logs a diagnosis that the run's own supervisor made.
 fn diagnosed(site: &Site, held: &Claimed, symptom: Symptom, deed: Deed, what: &str) {
     log(site, held, found(symptom, deed, what));
 }
@@ -588,7 +588,7 @@ fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
     );
 }
 
-/// Says something of the run in the log. A board that can't be written now tells of it at the next event.
+/// Logs an entry about the run. Errors are ignored: the next event meets them again.
 fn log(site: &Site, held: &Claimed, entry: Entry) {
     drop(site.board.note(of_run(held, entry)));
 }

@@ -1,4 +1,4 @@
-//! Work in a thread of its own, which nobody waits for before the program ends.
+//! Work on a thread of its own, which the program waits for only at its end.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,17 +11,17 @@ use tavern_sys::clock::Deadline;
 use tavern_sys::interrupt::{Interrupt, InterruptCause};
 use tavern_sys::process::Bell;
 
-/// How long its end is waited for: what is not done by then is for whoever comes next.
+/// How long its end is waited for; the next process does the rest.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long what is broken off may take to end.
+/// How long interrupted work may take to end.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Does its work when it is asked to, until it is dropped. `T` is what it works with.
+/// Does its work on request, until it is dropped. `T` is the work's input.
 pub(super) struct Background<T> {
     requests: Option<SyncSender<Arc<Mutex<T>>>>,
     with: Arc<Mutex<T>>,
-    /// Breaks the work off.
+    /// Interrupts the work.
     own: Interrupt,
     program: Interrupt,
     bell: Bell,
@@ -29,7 +29,7 @@ pub(super) struct Background<T> {
 }
 
 impl<T: Send + 'static> Background<T> {
-    /// `own` breaks `work` off, at the latest when `program` is raised and this is dropped.
+    /// Starts the thread. `own` interrupts `work`, at the latest when `program` is raised and this is dropped.
     ///
     /// # Errors
     /// No thread can be started.
@@ -40,13 +40,13 @@ impl<T: Send + 'static> Background<T> {
         work: impl Fn(&T) + Send + 'static,
     ) -> io::Result<Background<T>> {
         let (bell, has_ended) = (Bell::new(), Arc::new(AtomicBool::new(false)));
-        // One request that waits is enough for all that happened before it.
+        // One waiting request covers everything that happened before it.
         let (requests, wanted) = sync_channel::<Arc<Mutex<T>>>(1);
         thread::Builder::new().spawn({
             let (bell, has_ended) = (bell.clone(), Arc::clone(&has_ended));
             move || {
                 while let Ok(with) = wanted.recv() {
-                    // Nobody else takes it.
+                    // No other thread takes this lock.
                     work(&with.lock().unwrap_or_else(PoisonError::into_inner));
                 }
                 has_ended.store(true, Ordering::SeqCst);
@@ -64,20 +64,20 @@ impl<T: Send + 'static> Background<T> {
         })
     }
 
-    /// Asks for the work, once more where it is being done.
+    /// Requests the work, once more if it is being done.
     pub fn ask(&self) {
         if let Some(requests) = &self.requests {
-            // Else one waits already.
+            // If the channel is full, a request waits already.
             let _ = requests.try_send(Arc::clone(&self.with));
         }
     }
 
-    /// What is asked for from now on is done with that. What is being done goes on as it began.
+    /// Replaces the input of later requests. Work in progress keeps its own.
     pub fn go_on_with(&mut self, with: T) {
         self.with = Arc::new(Mutex::new(with));
     }
 
-    /// What breaks the work off.
+    /// Returns the interrupt of the work.
     pub fn interrupt(&self) -> Interrupt {
         self.own.clone()
     }
@@ -99,7 +99,7 @@ impl<T> Drop for Background<T> {
         let _subscription = self.bell.ring_at(&self.program);
         if !self.wait(PATIENCE, || self.program.is_raised()) {
             self.own.raise(InterruptCause::Stopped);
-            // What does not hear that is killed.
+            // A second interrupt kills work that ignores the first.
             if !self.wait(LAST_PATIENCE, || false) {
                 self.own.raise(InterruptCause::Stopped);
                 self.wait(LAST_PATIENCE, || false);

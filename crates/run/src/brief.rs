@@ -166,7 +166,7 @@ impl<'a> Brief<'a> {
     }
 
     /// Returns true if the session must not continue, because the attempts start anew since its run `last`. This is so
-    /// if a person revived the item, a child is to be retried, or a gang's run was restarted. A chat counts no
+    /// if a person revived the item, a child is to be retried, or a gang's run was restarted. A review counts no
     /// attempts.
     fn begins_anew(&self, held: &Claimed, last: &Metadata) -> bool {
         let is_revived = |entry: &Entry| entry.kind == Kind::Revived && entry.seq > last.token;

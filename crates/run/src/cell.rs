@@ -1,7 +1,7 @@
-//! The cell of a run in a sandbox: what it has for its own in the place of what is Tavern's, git's or its user's. In it are its git
-//! directory, the folder of its results, its mailbox, and copies of files that its program would replace.
+//! The cell of a sandboxed run: its own git directory, results folder, mailbox, and copies of files that its program
+//! would replace. They stand in for Tavern's, git's and the user's.
 //!
-//! What is in it is an agent's: nobody outside follows a path into it.
+//! Its contents are an agent's and untrusted: no process outside follows a path into it.
 #![expect(
     clippy::disallowed_methods,
     reason = "a run writes its artifacts and worktree"
@@ -28,32 +28,32 @@ impl Cell {
         }
     }
 
-    /// Its git directory.
+    /// Returns its git directory.
     pub fn git(&self) -> PathBuf {
         self.dir.join("git")
     }
 
-    /// What is seen in the place of the worktree's `.git`.
+    /// Returns the file shown in place of the worktree's `.git`.
     pub fn link(&self) -> PathBuf {
         self.dir.join("link")
     }
 
-    /// What is seen in the place of the run's folder.
+    /// Returns the folder shown in place of the run's folder.
     pub fn results(&self) -> PathBuf {
         self.dir.join("results")
     }
 
-    /// How its programs reach the board.
+    /// Returns the mailbox, by which its programs reach the board.
     pub fn mail(&self) -> PathBuf {
         self.dir.join("mail")
     }
 
-    /// What git writes while it looks into the cell.
+    /// Returns the folder for git's output while it reads the cell.
     pub fn out(&self) -> PathBuf {
         self.dir.join("out")
     }
 
-    /// The copy of a file that an agent program replaces.
+    /// Returns the copy of a file that an agent program replaces.
     pub fn copy_of(&self, file: &Path) -> PathBuf {
         let name = file
             .to_string_lossy()
@@ -66,12 +66,12 @@ impl Cell {
         self.dir.exists()
     }
 
-    /// It is of a run in no sandbox: a git directory, and nothing else.
+    /// Returns true if its run has no sandbox: it is a git directory, and nothing else.
     pub fn is_open(&self) -> bool {
         !self.mail().exists()
     }
 
-    /// Makes it for a run in `worktree` and in no sandbox.
+    /// Creates it for a run in `worktree` without a sandbox.
     pub fn make_open(&self, site: &Site, worktree: &Path) -> Result<(), Error> {
         for folder in [site.board.cells(), self.dir.clone()] {
             files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
@@ -79,7 +79,7 @@ impl Cell {
         Ok(site.repository()?.enter_cell(worktree, &self.git())?)
     }
 
-    /// Makes it for a run in `worktree`, whose program writes `state`.
+    /// Creates it for a run in `worktree`, whose program writes `state`.
     pub fn make(&self, site: &Site, worktree: &Path, state: &ProgramState) -> Result<(), Error> {
         let making =
             |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));

@@ -1,4 +1,4 @@
-//! Brings a message to people: a notice of the desktop, a command, a post, a line of a file.
+//! Delivers a message to people: a desktop notification, a command, a webhook post, or a line of a file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -23,30 +23,30 @@ use tavern_sys::interrupt::Interrupt;
 use tavern_sys::process::{CommandSpec, Spec, find_program, run_command, run_program};
 use tavern_sys::secrets::{learn, redact};
 
-/// How long a program, and a post, may take.
+/// The time limits of a program and of a post.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 const POST_LIMIT: Duration = Duration::from_secs(10);
 
-/// Bytes of the notices that a message has as JSON: a variable of a program's environment may have 128 KiB.
+/// The most bytes of notices in a message's JSON: an environment variable may have 128 KiB.
 const MOST_BYTES: usize = 64 << 10;
 
-/// Shows a notice on the desktop, by the rules of freedesktop.org.
+/// Shows a desktop notification, by the rules of freedesktop.org.
 const DESKTOP: &str = "notify-send";
 
-/// One or more notices, as they are told.
+/// A message with one or more notices.
 struct NoticeMessage<'a> {
-    /// The same one has the same, however often it is sent.
+    /// The same for each delivery of the same message.
     id: String,
     board: String,
     subject: String,
     text: String,
     severity: NoticeSeverity,
-    /// What matters most first.
+    /// Most severe first.
     notices: Vec<&'a Notice>,
 }
 
 impl<'a> NoticeMessage<'a> {
-    /// Of at least one.
+    /// `told` has at least one notice.
     fn of(root: &Path, told: &'a [Notice]) -> NoticeMessage<'a> {
         let name = root
             .file_name()
@@ -71,7 +71,7 @@ impl<'a> NoticeMessage<'a> {
         }
     }
 
-    /// As a post has it. `text` alone is what Slack and those like it show.
+    /// Returns the body of a post. Slack and similar services show only `text`.
     fn json(&self) -> String {
         let text = for_chat(&format!("{}\n{}", self.subject, self.text));
         let (mut told, mut bytes) = (Vec::new(), 0);
@@ -90,7 +90,7 @@ impl<'a> NoticeMessage<'a> {
     }
 }
 
-/// What it takes to tell people, from any thread.
+/// Sends notices, from any thread.
 pub(super) struct Sender {
     root: PathBuf,
     /// Folders that no channel writes to.
@@ -98,7 +98,7 @@ pub(super) struct Sender {
     env: Vec<(String, String)>,
     is_dry: bool,
     is_trusted: bool,
-    /// Breaks off what is sent.
+    /// Interrupts the sending.
     pub interrupt: Interrupt,
 }
 
@@ -118,7 +118,7 @@ impl Sender {
         }
     }
 
-    /// Tells people of these notices, or says why it can't. Of a dry board it does neither.
+    /// Sends these notices, or returns why it can't. On a dry board it does nothing.
     pub(super) fn send(&self, channel: &Channel, notices: &[Notice]) -> Result<(), String> {
         if self.is_dry {
             return Ok(());
@@ -217,13 +217,13 @@ impl Sender {
     }
 }
 
-/// `notify-send` takes backslashes of the body for escapes, as of C, and desktops take tags in it for markup.
+/// `notify-send` treats backslashes in the body as C escapes, and desktops treat tags in it as markup.
 fn for_desktop(text: &str) -> String {
     without_tags(&text.replace('\\', "\\\\"))
 }
 
-/// Slack takes `<!channel>`, `<@U123>` and `<https://…|words>` for calls and links (docs.slack.dev, formatting message text), and
-/// others of its kind take the bare `@channel`: a space without a width behind the sign keeps it a word.
+/// Slack reads `<!channel>`, `<@U123>` and `<https://…|words>` as mentions and links (docs.slack.dev, formatting
+/// message text). Similar services read a bare `@channel`: a zero-width space after the sign prevents that.
 fn for_chat(text: &str) -> String {
     let (mut shown, mut before) = (String::new(), ' ');
     let text = without_tags(text);
@@ -253,7 +253,7 @@ fn last_line(output: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Posts it, signed as Standard Webhooks says (standardwebhooks.com) where there is a key.
+/// Posts it, signed by Standard Webhooks (standardwebhooks.com) if there is a key.
 fn post(address: &str, secret: Option<&str>, message: &NoticeMessage<'_>) -> Result<(), String> {
     let address = match address.strip_prefix('$') {
         Some(name) => variable(name)?,
@@ -286,7 +286,7 @@ fn post(address: &str, secret: Option<&str>, message: &NoticeMessage<'_>) -> Res
     let answer = request
         .send(body)
         .map_err(|error| format!("{host}: {error}"))?;
-    // What leads elsewhere is not followed.
+    // Redirects are not followed.
     if answer.status().is_success() {
         Ok(())
     } else {
@@ -302,7 +302,7 @@ fn variable(name: &str) -> Result<String, String> {
     Ok(value)
 }
 
-/// By the key's bytes, or where it begins with `whsec_` by those that the rest spells.
+/// Signs with the key's bytes, or, after `whsec_`, with the base64 bytes of the rest.
 fn signature(key: &str, id: &str, at: &str, body: &str) -> String {
     let spelt = key
         .strip_prefix("whsec_")

@@ -1,5 +1,5 @@
-//! A person talks with the agent of a held task: in its worktree, with its prompt and in its session. Nothing is judged,
-//! and nothing is taken away; handing the task back is the caller's.
+//! A person talks with the agent of a held task: in its worktree, with its prompt and in its session. Nothing is
+//! judged or removed; the caller returns the task.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,24 +20,24 @@ use crate::runner::Outcome;
 use tavern_store::Claimed;
 use tavern_sys::process::Bell;
 
-/// So often `show` is called while the program runs.
+/// The interval at which `show` is called while the program runs.
 const SHOWN: Duration = Duration::from_secs(30);
 
-/// A talk that is over.
+/// A chat that is over.
 #[derive(Clone, Debug)]
 pub struct Talked {
     pub run: String,
     pub worktree: PathBuf,
     /// How its program ended.
     pub exit: String,
-    /// Somebody else holds the task by now.
+    /// Another process holds the task by now.
     pub is_lost: bool,
 }
 
-/// What is started for `held`, in the worktree that was made for it.
+/// Plans the launch for `held`, in its prepared worktree.
 ///
 /// # Errors
-/// What this machine, the board or the repository lacks for it.
+/// This machine, the board or the repository lacks something that it needs.
 pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
     Trust::of(site).item_of(&held.queue, &held.task)?;
     Launch::plan(
@@ -48,11 +48,11 @@ pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error
     )
 }
 
-/// Gives the terminal to the runner's program until it ends, or is ended with all that it started because the interrupt is
-/// raised or the lease is lost. `begun` is told before it begins; `show` is called now and then.
+/// Gives the terminal to the runner's program until it ends. If the interrupt is raised or the lease is lost, ends it
+/// with all processes that it started. Calls `begun` before it begins, and `show` now and then.
 ///
 /// # Errors
-/// The worktree can't be made, or the program not be started.
+/// The worktree can't be made, or the program can't be started.
 pub fn talk(
     site: &Site,
     held: &Claimed,
@@ -92,7 +92,7 @@ pub fn talk(
         bell.wait(if has_answered { Duration::ZERO } else { SHOWN });
     };
     mailbox.into_iter().for_each(Mailbox::close);
-    // What it has left running.
+    // End the processes that it left running.
     end_processes(site, &run)?;
     let is_lost = heartbeat.is_lost();
     if !is_lost {

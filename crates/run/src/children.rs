@@ -1,4 +1,4 @@
-//! An item that has children: it is put aside until they have ended, and goes on with what they came to.
+//! Items with children: they are parked until their children end, and then continue with the results.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use tavern_store::{Claimed, Note};
 /// Longest last words of a child, in bytes.
 const WORDS: usize = 1 << 10;
 
-/// What is told in the place of a child's title that may not be.
+/// Replaces the title of an untrusted child.
 const UNTRUSTED: &str = "(untrusted)";
 
 /// Returns whether the holder's role works on items, so that their children matter to it.
@@ -31,8 +31,8 @@ fn works(site: &Site, held: &Claimed) -> bool {
             .is_none_or(|role| role.does == Does::Work)
 }
 
-/// Those of an item's `children` that it does not go on without: they have not ended, or a person is to look after their failure.
-/// One that was archived is not waited for; who parks an item has to know of the same ones as who wakes it.
+/// Returns the `children` that their parent waits for: open ones, and failed ones that a person is to handle. Archived
+/// ones are not waited for. Parking and waking must agree on this.
 fn open(site: &Site, children: &[Task]) -> Vec<TaskId> {
     let is_live = |id: &TaskId| site.board.live_task(id).is_ok();
     let is_waited_for =
@@ -43,7 +43,7 @@ fn open(site: &Site, children: &[Task]) -> Vec<TaskId> {
     open.map(|child| child.id.clone()).collect()
 }
 
-/// The children that the work of `held` has to wait for, if there are any.
+/// Returns the children that the work of `held` has to wait for.
 pub fn parked(site: &Site, held: &Claimed) -> Vec<TaskId> {
     if works(site, held) {
         open(site, &site.board.children(&held.task.id))
@@ -52,8 +52,8 @@ pub fn parked(site: &Site, held: &Claimed) -> Vec<TaskId> {
     }
 }
 
-/// `held`, in mode unify from now on if none of its children is waited for. One that was parked is in it already; one whose
-/// run failed or was killed meanwhile is not.
+/// Returns `held`, in mode unify if none of its children is waited for. A parked item is in it already; one whose run
+/// failed or was killed meanwhile is not.
 ///
 /// # Errors
 /// The board can't be written.
@@ -77,15 +77,16 @@ pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
     Ok(unifying)
 }
 
-/// Any of them was.
+/// Returns true if any of them is completed.
 pub fn has_completed(children: &[Task]) -> bool {
     children
         .iter()
         .any(|child| child.status() == Status::Completed)
 }
 
-/// Brings what `children` of `task` have merged to its own branch, checked out in `folder`. Returns whether any is completed.
-/// What conflicts with the branch, or with files that are not committed, stays away: the agent has to see to it.
+/// Merges the integrated work of `children` into the branch of `task`, checked out in `folder`. Returns whether any
+/// child is completed. Conflicting changes stay out, also those that conflict with uncommitted files: the agent has to
+/// resolve them.
 ///
 /// # Errors
 /// The repository can't be read or written.
@@ -101,7 +102,7 @@ pub fn gather(site: &Site, task: &Task, children: &[Task], folder: &Path) -> Res
     Ok(has_completed(children))
 }
 
-/// What became of `children`, for the prompt of their parent.
+/// Returns the results of `children`, for the prompt of their parent.
 pub fn results(site: &Site, children: &[Task]) -> Vec<ChildResult> {
     if children.is_empty() {
         return Vec::new();
@@ -141,7 +142,7 @@ pub fn results(site: &Site, children: &[Task]) -> Vec<ChildResult> {
     children.iter().cloned().map(shown).map(result).collect()
 }
 
-/// The last words of whoever worked on it, or why it failed.
+/// Returns the last words of its working agent, or why it failed.
 fn said(site: &Site, child: &Task) -> String {
     if child.status() != Status::Completed {
         return child.reason().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! The commands that a run of an item would start, for people to look at. Starts nothing.
+//! The commands that a run of an item would start, for display. Starts nothing.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use tavern_store::Queue;
 use tavern_store::config::{Does, Role, RunnerKind};
 use tavern_sys::process::argument;
 
-/// What an agent of `role` would run for `task`, which has this `script`: the set-up of its worktree, its agent program, its
-/// `done_when`. Who only looks at a task runs the program alone.
+/// Returns what an agent of `role` would run for `task` with this `script`: the set-up of its worktree, its agent
+/// program, its `done_when`. Roles other than work run the program alone.
 pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> Vec<String> {
     let program = program(site, &site.runner_of(task, role), script);
     let set_up =
@@ -32,7 +32,7 @@ pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> 
     all.map(|command| command.trim_end().to_owned()).collect()
 }
 
-/// The same of all items of `queue`, by their lines, as those whose role it is would.
+/// Returns the same for all items of `queue`, by their lines, each for its own role.
 pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<String>>, Error> {
     let text = site.board.read(queue)?;
     let (document, _) = text.content.parse();

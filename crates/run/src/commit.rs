@@ -1,7 +1,7 @@
-//! The queues committed to git, on a branch of their own.
+//! Commits the queues to git, on a branch of their own.
 //!
-//! A commit follows transitions that have happened already: it never fails one, and it holds a lock of its own, not the
-//! board's. What could not be committed now is in the next commit.
+//! A commit follows transitions that have already happened: it never fails one, and it holds its own lock, not the
+//! board's. The next commit includes whatever this one could not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,18 +24,18 @@ pub enum Occasion {
     End,
 }
 
-/// Commits of transitions are so far apart at least.
+/// The least time between commits of transitions.
 const INTERVAL: Duration = Duration::from_secs(30);
 
 const UNCOMMITTED: &str = "the queues are not committed for now";
 
-/// Longer first lines are cut by what shows them: then they only count, and the lines below tell.
+/// The longest subject that viewers show whole. Longer ones become a count, with the details below.
 const SUBJECT: usize = 72;
 
-/// Items that a message tells of at most.
+/// The most items that a message lists.
 const MOST_TOLD: usize = 100;
 
-/// Commits the queues, if that is due. Returns what a person should be told, once.
+/// Commits the queues, if that is due. Returns a new obstacle for the user, once.
 pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
     let board = &site.board;
     let is_due =
@@ -51,8 +51,8 @@ pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
     now.filter(|why| known.as_ref() != Some(why))
 }
 
-/// Commits the queues, and nothing else; `None`: the branch has them as they are. Why it could not be is remembered for others to
-/// tell.
+/// Commits the queues, and nothing else; `None`: the branch has them already. An error is remembered for later
+/// reports.
 pub fn commit_now(site: &Site) -> Result<Option<CommitId>, Error> {
     let _slot = site.board.commit_slot()?;
     let known = site.board.committed();
@@ -65,16 +65,16 @@ pub fn commit_now(site: &Site) -> Result<Option<CommitId>, Error> {
             (known.seq, Some(why))
         }
     };
-    // If it can't be remembered, the next message tells of the same once more.
+    // If it can't be remembered, the next message repeats it.
     drop(site.board.set_committed(&Committed { seq, obstacle }));
     done.map(|(_, commit)| commit)
 }
 
-/// Returns the last event that is in the commit, which there need not be.
+/// Returns the last event that the commit covers, and the commit if one was needed.
 fn commit(site: &Site, known: &Committed) -> Result<(u64, Option<CommitId>), Error> {
     let snapshot = site.board.snapshot(known.seq)?;
     let last = snapshot.entries.last().map_or(known.seq, |last| last.seq);
-    // The order of items, say, is in no event.
+    // Some changes, such as the order of items, have no event.
     let titles = titles(&snapshot.files);
     let message = message(&snapshot.entries, &titles).unwrap_or_else(|| "The queues".to_owned());
     let (dir, root) = (site.board.dir(), site.repository()?.main_worktree());
@@ -92,7 +92,7 @@ fn commit(site: &Site, known: &Committed) -> Result<(u64, Option<CommitId>), Err
     Ok((last, made))
 }
 
-/// The titles of the items in these files.
+/// Returns the titles of the items in these files.
 fn titles(files: &[(PathBuf, Vec<u8>)]) -> BTreeMap<TaskId, String> {
     let texts = files.iter().filter(|(path, _)| is_queue(path));
     let texts = texts.filter_map(|(_, bytes)| str::from_utf8(bytes).ok());
@@ -108,7 +108,8 @@ fn titles(files: &[(PathBuf, Vec<u8>)]) -> BTreeMap<TaskId, String> {
     all.collect()
 }
 
-/// What the events did to items, one by one; `None` if they did nothing to any. What has no ID goes by its queue.
+/// Describes the events' changes to each item; `None` if they changed none. Changes without an item's ID are listed by
+/// queue.
 fn message(entries: &[Entry], titles: &BTreeMap<TaskId, String>) -> Option<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut told: BTreeMap<&str, String> = BTreeMap::new();
@@ -177,7 +178,7 @@ fn message(entries: &[Entry], titles: &BTreeMap<TaskId, String>) -> Option<Strin
     }
 }
 
-/// The item's ID and its title, as the event tells it, or else as it is now.
+/// Returns the item's ID and title, from the event if it has one, else the current one.
 fn named(id: &TaskId, entry: &Entry, titles: &BTreeMap<TaskId, String>) -> String {
     let text = entry
         .change
@@ -240,7 +241,7 @@ mod tests {
             queue: Some("main".into()),
             ..changed.clone()
         };
-        // What only became of its state has its title from the queue.
+        // An entry that only changes the state takes its title from the queue.
         let moved = Entry {
             moved: Some((pending, held)),
             ..entry("T-3", TextChange::Nothing)

@@ -1,5 +1,5 @@
-//! What is known of a run whose `metadata.json` is torn, empty or gone: by its name, its lease, the log, what it has used and what
-//! its program has said. Writes nothing.
+//! Recovers the record of a run whose `metadata.json` is torn, empty or gone. Its sources are its name, its lease, the
+//! log, its recorded usage and its program's output. Writes nothing.
 
 use tavern_core::event::Kind;
 use tavern_core::lease::{Lease, Token};
@@ -13,7 +13,8 @@ use super::site::ITEM_BRANCHES;
 use crate::runner::thread::read_thread;
 use crate::runner::{AgentEvent, LOGS, Outcome, PROMPT, THREAD_LOG, Usage};
 
-/// `None`: no agent ran there. A claim of a person's has a folder too, with what its checks have printed.
+/// Returns the recovered record; `None` if no agent ran there. A person's claim also has a folder, with the output of
+/// its checks.
 pub(super) fn known(board: &Board, run: &str) -> Option<Metadata> {
     let (task, token) = run.rsplit_once('@')?;
     let (task, token): (TaskId, Token) = (task.parse().ok()?, token.parse().ok()?);
@@ -36,7 +37,7 @@ pub(super) fn known(board: &Board, run: &str) -> Option<Metadata> {
         ..Metadata::new(task, token, seen.min(clock::now()))
     };
     read_stream(&mut known, &artifacts);
-    // It ends with the log, if not before.
+    // Errors are ignored: an unreadable log adds nothing.
     let _ = read_log(&mut known, board);
     read_spent(&mut known, board);
     if let Ok(Some(lease)) = board.lease(&known.task)
@@ -48,7 +49,7 @@ pub(super) fn known(board: &Board, run: &str) -> Option<Metadata> {
     Some(known)
 }
 
-/// By what its program wrote. What is gone, or was never written, tells nothing.
+/// Reads the program's log. A missing log adds nothing.
 fn read_stream(known: &mut Metadata, artifacts: &Artifacts) {
     let mut model = None;
     let reading = read_thread(&artifacts.path(THREAD_LOG), None, &mut |event| {
@@ -63,14 +64,14 @@ fn read_stream(known: &mut Metadata, artifacts: &Artifacts) {
     known.turns = reading.turns;
     known.tool_calls = reading.tool_calls;
     known.session.clone_from(&reading.session);
-    // That of a session that went on has what earlier runs have used, too.
+    // A resumed session's usage includes earlier runs.
     known.usage = Usage {
         is_estimate: true,
         ..reading.usage
     };
 }
 
-/// By the events of its claim. The first of them has the token for its number.
+/// Reads the events of its claim. The first of them has the token as its number.
 fn read_log(known: &mut Metadata, board: &Board) -> Result<(), tavern_store::Error> {
     let (task, token) = (known.task.clone(), known.token);
     let (mut is_last, mut claim) = (true, None::<Lease>);
@@ -99,7 +100,7 @@ fn read_log(known: &mut Metadata, board: &Board) -> Result<(), tavern_store::Err
     Ok(())
 }
 
-/// What a run came to that ended its claim so. The log does not tell how it failed.
+/// Returns the outcome of a run that ended its claim so. The log does not have the kind of failure.
 fn outcome(end: Kind) -> Option<Outcome> {
     match end {
         Kind::Submitted | Kind::Planned | Kind::Parked => Some(Outcome::Success),
@@ -124,7 +125,7 @@ fn was_claimed(known: &mut Metadata, lease: Lease) {
     }
 }
 
-/// By what was written down when it ended, by which caps count it.
+/// Reads the usage recorded at its end, by which caps count it.
 fn read_spent(known: &mut Metadata, board: &Board) {
     let spent = board.spent().unwrap_or_default();
     let Some(spent) = spent.into_iter().find(|spent| spent.run == known.run) else {

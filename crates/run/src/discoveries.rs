@@ -1,4 +1,4 @@
-//! What the agent of a run says that it has found out: noted for others, as by `tavern learn`.
+//! Records the discoveries that an agent prints during its run for others, as `tavern learn` does.
 
 use std::collections::HashSet;
 
@@ -16,14 +16,14 @@ use tavern_sys::clock;
 pub(super) struct Discoveries<'a> {
     site: &'a Site,
     held: &'a Claimed,
-    /// Of a program that only prints nobody knows which words are its own, and which it has read.
+    /// False if the program only prints: then its agent's words can't be told from text that it has read.
     has_own_words: bool,
     said: HashSet<String>,
     commands: MendedCommands,
 }
 
 impl<'a> Discoveries<'a> {
-    /// Of an agent that begins now.
+    /// Starts with a new agent.
     pub(super) fn begin(site: &'a Site, held: &'a Claimed, launch: &Launch<'_>) -> Discoveries<'a> {
         let (said, commands) = Default::default();
         Discoveries {
@@ -35,7 +35,7 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// Notes what it says, and what its commands show. A board that can't be written now does without.
+    /// Records its discoveries, and those that its commands show. Errors are ignored.
     pub(super) fn note(&mut self, event: &AgentEvent) {
         if !self.has_own_words {
             return;
@@ -56,7 +56,7 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// For the agents of items with a tag, a path or a parent of its own, unless it is known.
+    /// Records it for items that share its tags, paths or parent, unless it is known.
     fn keep(&self, kind: LearningKind, said: &str) {
         let Claimed { task, lease, .. } = self.held;
         let run = run_name(&task.id, lease.token);

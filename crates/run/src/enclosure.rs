@@ -1,6 +1,6 @@
-//! What every sandbox is made of: a command line for bubblewrap that goes before another.
+//! The base of every sandbox: a bubblewrap command line that precedes another.
 //!
-//! The order of the mounts matters: a later one hides what an earlier one shows.
+//! The order of the mounts matters: a later one hides an earlier one.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,11 +15,10 @@ use tavern_sys::process::find_program;
 /// Bubblewrap.
 pub const PROGRAM: &str = "bwrap";
 
-/// The folder for what is thrown away: its own one, in memory, is gone with it.
+/// The temp folder; the sandbox has its own in memory, which ends with it.
 const THROWN_AWAY: &str = "/tmp";
 
-/// What every sandbox is: all is shown and nothing can be written, it sees no process but its own, and is gone with whoever
-/// started it.
+/// The base of every sandbox: a read-only file system and its own processes only. It ends with its parent.
 const BASE: [&str; 12] = [
     "--ro-bind",
     "/",
@@ -35,14 +34,13 @@ const BASE: [&str; 12] = [
     "--die-with-parent",
 ];
 
-/// Folders that a sandbox has its own ones of.
+/// Replaced by the sandbox's own.
 const DEVICES: &str = "/dev";
 
-/// Folders in which programs listen that do what they are told as the user, or as root: sessions' buses, container engines,
-/// agents of keys.
+/// Folders with sockets of programs that act as the user or root: session buses, container engines, key agents.
 const LISTENING: [&str; 2] = ["/run", "/var/run"];
 
-/// What of these is shown all the same: how names are resolved, and the system's own programs where they are kept there.
+/// Exceptions within these that stay visible: name resolution, and the system's own programs.
 const NEEDED: [&str; 8] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
@@ -54,7 +52,7 @@ const NEEDED: [&str; 8] = [
     "/run/wrappers",
 ];
 
-/// Folders of the user's home with keys, and with programs that listen; what programs of snap and flatpak keep, browsers among them.
+/// Folders of the user's home with keys or sockets, and data of snap and flatpak programs, including browsers.
 const SECRET: [&str; 6] = [
     ".ssh",
     ".gnupg",
@@ -64,8 +62,8 @@ const SECRET: [&str; 6] = [
     "snap",
 ];
 
-/// How the names begin under which browsers and mail programs keep profiles: histories, cookies, passwords. Each is a hidden folder of
-/// the home, or one of those for settings, caches and data.
+/// Name prefixes of browser and mail profiles, with histories, cookies and passwords. Each is a hidden folder of the
+/// home, or one in its settings, cache or data folders.
 const BROWSERS: [&str; 20] = [
     "brave",
     "bravesoftware",
@@ -89,7 +87,7 @@ const BROWSERS: [&str; 20] = [
     "zen",
 ];
 
-/// What root keeps of its powers: those over files that are shown, none over the machine.
+/// Capabilities that root keeps: over visible files, not over the machine.
 const POWERS: [&str; 7] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
@@ -100,7 +98,7 @@ const POWERS: [&str; 7] = [
     "CAP_SETUID",
 ];
 
-/// What of `/proc` is the machine's, and root's to write to whatever powers it has kept.
+/// Machine-wide paths of `/proc` that root could write regardless of its capabilities.
 const MACHINES: [&str; 9] = [
     "/proc/acpi",
     "/proc/bus",
@@ -113,26 +111,26 @@ const MACHINES: [&str; 9] = [
     "/proc/tty",
 ];
 
-/// Bubblewrap's option for a path that is shown, if it is there, and can't be written to.
+/// Bubblewrap's option for a path to mount read-only, if it exists.
 pub const READ: &str = "--ro-bind-try";
 
-/// Likewise for one that can be written to.
+/// The same, but writable.
 pub const WRITE: &str = "--bind-try";
 
-/// Bubblewrap's option for who reaches no port and no abstract socket of others.
+/// Bubblewrap's option for no network and no abstract sockets of others.
 pub const ALONE: &str = "--unshare-net";
 
-/// What a program in a sandbox has to do with the terminal.
+/// A sandboxed program's access to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminal {
-    /// It is in a session of its own, from which nobody can be typed for.
+    /// It has its own session, so it can't inject input into the terminal.
     None,
-    /// A person sits before it.
+    /// A person uses it at the terminal.
     Given,
 }
 
-/// For filters that git runs over what was worked in a sandbox: each reaches nobody, and writes nothing but its output. Nothing
-/// where no role has one.
+/// Returns the sandbox for filters that git runs over sandboxed work: no network, and no output but the filter's own.
+/// Empty if no role has a sandbox.
 pub fn of_filters(config: &Config, board: &Board, repository: &Repository) -> Vec<OsString> {
     if !config.roles.values().any(|role| role.sandbox) {
         return Vec::new();
@@ -140,7 +138,7 @@ pub fn of_filters(config: &Config, board: &Board, repository: &Repository) -> Ve
     end(alone(board, repository), None)
 }
 
-/// Reaches nobody, and writes nothing yet.
+/// Returns the start of a sandbox without network and writable paths.
 pub fn alone(board: &Board, repository: &Repository) -> Vec<OsString> {
     let mut line = begin(Terminal::None);
     line.push(ALONE.into());
@@ -149,9 +147,9 @@ pub fn alone(board: &Board, repository: &Repository) -> Vec<OsString> {
     line
 }
 
-/// What every sandbox begins with.
+/// Returns the start of every sandbox.
 pub fn begin(terminal: Terminal) -> Vec<OsString> {
-    // In full, since others that start it are in the folder of the work.
+    // An absolute path, because it may be started from the folder of the work.
     let program = find_program(OsStr::new(PROGRAM))
         .unwrap_or_else(|| PROGRAM.into())
         .into_os_string();
@@ -181,7 +179,7 @@ pub fn begin(terminal: Terminal) -> Vec<OsString> {
     line
 }
 
-/// The end of the line, for a program that begins in `folder`, else where bubblewrap was started.
+/// Ends the line, for a program that starts in `folder`, else in bubblewrap's own folder.
 pub fn end(mut line: Vec<OsString>, folder: Option<&Path>) -> Vec<OsString> {
     line.extend(["--setenv", "TMPDIR", THROWN_AWAY].map(OsString::from));
     line.extend(
@@ -193,7 +191,7 @@ pub fn end(mut line: Vec<OsString>, folder: Option<&Path>) -> Vec<OsString> {
     line
 }
 
-/// Hides the user's keys, and what listens for the user, but for what is `named`.
+/// Hides the user's keys and sockets, except folders that contain a `named` path.
 pub fn hide_secrets(line: &mut Vec<OsString>, named: &[PathBuf]) {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let secret = home
@@ -209,7 +207,7 @@ pub fn hide_secrets(line: &mut Vec<OsString>, named: &[PathBuf]) {
     }
 }
 
-/// Where browsers keep what they know of the user.
+/// Returns the folders of browser profiles.
 fn profiles(home: &Path) -> impl Iterator<Item = PathBuf> {
     let own = ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"];
     let own = own
@@ -243,9 +241,9 @@ fn begins(name: &str, browser: &str) -> bool {
         .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
 }
 
-/// Puts an empty folder in the place of each of these that is there.
+/// Mounts an empty folder over each existing one.
 fn hide(line: &mut Vec<OsString>, folders: impl Iterator<Item = PathBuf>) {
-    // A link is followed here: bubblewrap would make what it leads to.
+    // Resolve links here: bubblewrap would create their targets.
     let there: BTreeSet<PathBuf> = folders
         .filter_map(|path| path.canonicalize().ok())
         .collect();
@@ -257,7 +255,7 @@ fn hide(line: &mut Vec<OsString>, folders: impl Iterator<Item = PathBuf>) {
     );
 }
 
-/// Where the user's own programs listen that are told of in the environment.
+/// Returns the sockets of the user's programs that the environment names.
 fn sockets() -> impl Iterator<Item = PathBuf> {
     let value = |name| std::env::var(name).ok();
     let named = [
@@ -270,7 +268,7 @@ fn sockets() -> impl Iterator<Item = PathBuf> {
     named.map(|path| PathBuf::from(path.strip_prefix("unix://").unwrap_or(&path)))
 }
 
-/// Shows each path in its own place.
+/// Mounts each path at its own place.
 pub fn show<'o>(line: &mut Vec<OsString>, paths: impl IntoIterator<Item = (&'o str, PathBuf)>) {
     line.extend(
         paths
@@ -279,8 +277,8 @@ pub fn show<'o>(line: &mut Vec<OsString>, paths: impl IntoIterator<Item = (&'o s
     );
 }
 
-/// What must be seen though it is where the sandbox has a folder of its own: whatever the repository, programs or a home
-/// are in there. Of what is thrown away that is the uppermost folder, since programs lead to files beside them.
+/// Returns paths that must stay visible although the sandbox replaces their parents: the repository, programs and the
+/// home. In the temp folder this is the topmost folder, because programs refer to files beside them.
 pub fn shown(
     board: &Board,
     repository: &Repository,
@@ -302,7 +300,7 @@ pub fn shown(
         .chain(program)
         .chain(real);
     let within = |path: PathBuf| {
-        // All of one of these is never shown.
+        // These folders are never shown as a whole.
         let is_below = |folder: &str| {
             path.strip_prefix(folder)
                 .is_ok_and(|rest| rest.components().next().is_some())

@@ -1,4 +1,4 @@
-//! What can go wrong around a run that is nobody's work: the board, the repository, the runner's program.
+//! Errors around a run that are not about its work: the board, the repository, the runner's program.
 
 use std::error::Error as _;
 use std::io;
@@ -24,12 +24,12 @@ pub enum Error {
     NotReady(#[from] NotReady),
     #[error(transparent)]
     NotTrusted(#[from] Untrusted),
-    /// Its agent, or a person, has removed or spoilt its files.
+    /// Its agent, or a person, has removed or damaged its files.
     #[error(
         "what run `{0}` does can't be read: its `metadata.json` or `activity.json` is gone or broken"
     )]
     Unwatched(String),
-    /// With those that there are.
+    /// With the known roles.
     #[error("there is no role `{name}`")]
     NoRole { name: String, known: Vec<String> },
     #[error("runner `{0}` is not in config.yaml")]
@@ -39,7 +39,7 @@ pub enum Error {
     /// `base` of config.yaml names nothing; with the branch that was probably meant.
     #[error("`base` in config.yaml names the branch `{name}`, which is not there")]
     NoBase { name: String, near: Option<String> },
-    /// The item's own fault: what a reviewer is to look at is not there.
+    /// The item's own fault: the work to review does not exist.
     #[error("{0}")]
     NothingToReview(String),
     #[error("set-up command `{command}` {how}")]
@@ -66,10 +66,10 @@ impl Error {
         }
     }
 
-    /// The whole of it in one line: what happened, why, and what to type.
+    /// Returns the whole error in one line: the event, its cause, and the next step.
     pub fn in_words(&self) -> String {
         let mut words = self.to_string();
-        // Some tell their cause by themselves.
+        // Some messages include their cause.
         let cause = self
             .source()
             .map(ToString::to_string)
@@ -79,7 +79,7 @@ impl Error {
         words
     }
 
-    /// What to do next, as far as no program of Tavern's is needed for it.
+    /// Returns the next step, unless it needs a program of Tavern.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Io {
@@ -89,7 +89,7 @@ impl Error {
             } if source.kind() == io::ErrorKind::PermissionDenied => Some(not_removed(path)),
             Error::Store(tavern_store::Error::Io { path, source, .. })
             | Error::Io { path, source, .. } => tavern_store::not_written(path, source.kind()),
-            // Who has a program to name says it; why there is nothing to review says it by itself.
+            // Callers that can name a program give the hint; the message of `NothingToReview` needs none.
             Error::Store(_)
             | Error::NothingToReview(_)
             | Error::NotTrusted(_)

@@ -1,4 +1,4 @@
-//! Evidence: `done_when`, run by us, outside the agent, at one commit.
+//! Evidence: `done_when`, run by Tavern, outside the agent, at one commit.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,29 +15,29 @@ use tavern_git::CommitId;
 use tavern_store::config::Role;
 use tavern_sys::process::{CommandEnd, CommandResult, CommandSpec, Mark, run_command};
 
-/// What running them came to.
+/// The result of running them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
     Passed,
     /// The first command that failed, in one line.
     Failed(String),
-    /// An interrupt came before the last command had ended: it says nothing then.
+    /// An interrupt came before the last command had ended, so there is no evidence.
     CutShort,
 }
 
-/// Where, at which commit, bounded as whose work and as whose processes `done_when` is run.
+/// The setting in which `done_when` runs: folder, commit, role and process mark.
 #[derive(Clone, Debug)]
 pub struct Bench<'a> {
-    /// The one that the work was done in, whatever the item says by now.
+    /// The role of the work, even if the item names another by now.
     pub role: &'a Role,
     pub folder: &'a Path,
     pub commit: Option<&'a CommitId>,
-    /// By it the commands are found and ended if we are killed meanwhile.
+    /// Identifies the commands' processes, to end them if Tavern is killed meanwhile.
     pub mark: Mark,
 }
 
-/// Runs the task's `done_when`, one after another until one fails, and keeps what they did in `artifact` of `run`; where
-/// there is nothing to run, there is none.
+/// Runs the task's `done_when`, one after another until one fails, and keeps the output in `artifact` of `run`.
+/// Without commands there is no artifact.
 pub fn run_done_when(
     site: &Site,
     task: &Task,
@@ -55,14 +55,14 @@ pub fn run_done_when(
         &sandbox::of_command(site, bench.role, bench.folder)?,
     )?;
     if bench.role.sandbox {
-        // The agent's own were taken out when its program ended.
+        // Remove nested repositories that the commands made; the agent's own were removed when its program ended.
         site.repository()?.remove_inner(bench.folder)?;
     }
     Artifacts::create(&site.board, run)?.write(artifact, &text)?;
     Ok(evidence)
 }
 
-/// What they came to in the sandbox that `wrapper` makes, if any, and all that they printed.
+/// Runs the commands in the sandbox of `wrapper`, if any. Returns the result and all output.
 pub fn run_commands(
     site: &Site,
     task: &Task,
@@ -93,7 +93,7 @@ pub fn run_commands(
     Ok((evidence, text))
 }
 
-/// Runs one command in the surroundings of `done_when`.
+/// Runs one command in the environment of `done_when`.
 pub fn run_one(
     site: &Site,
     task: &Task,
@@ -114,7 +114,7 @@ pub fn run_one(
     run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", bench.folder))
 }
 
-/// One command's part of the artifact.
+/// Returns one command's part of the artifact.
 fn told(command: &str, result: &CommandResult, commit: Option<&CommitId>) -> String {
     let CommandResult {
         end,

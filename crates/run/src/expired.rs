@@ -1,4 +1,4 @@
-//! What a reaper remembers of expired leases whose holder lives, between one look and the next.
+//! A reaper's memory, between two looks, of expired leases whose holders live.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use tavern_core::task::{TaskId, Timestamp};
 use tavern_store::Board;
 use tavern_sys::files;
 
-/// An expired lease whose holder lives on this host is left to a second look: after a laptop slept, every lease has run
-/// out at once and every holder is about to renew.
+/// Expired leases with a live holder on this host, which are left to a second look. After a laptop slept, all leases
+/// have expired at once, and every holder is about to renew.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExpiredLeases {
@@ -25,13 +25,13 @@ struct Sighting {
 }
 
 impl ExpiredLeases {
-    /// What the last reaper of the board has seen; nothing if that can't be read.
+    /// Loads the sightings of the board's last reaper; empty if they can't be read.
     pub fn load(board: &Board) -> ExpiredLeases {
         let text = files::read_text(board.private(FILE)).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// For the next reaper of the board, where it differs from what the last one has left.
+    /// Saves them for the board's next reaper, if they have changed.
     pub fn save(&self, board: &Board) -> Result<(), tavern_store::Error> {
         if *self == ExpiredLeases::load(board) {
             return Ok(());
@@ -40,7 +40,7 @@ impl ExpiredLeases {
         tavern_store::replace_own(&board.private(FILE), text.as_bytes())
     }
 
-    /// Seen like this before, at least half a lease ago, without a heartbeat since.
+    /// Returns true if the lease was seen like this at least half a lease ago, without a heartbeat since.
     pub fn is_second(&mut self, lease: &Lease, now: Timestamp) -> bool {
         let same = |seen: &&Sighting| {
             seen.task == lease.task
@@ -64,7 +64,7 @@ impl ExpiredLeases {
         }
     }
 
-    /// Forgets leases that are no more.
+    /// Forgets leases that no longer exist.
     pub fn retain(&mut self, leases: &[Lease]) {
         self.seen.retain(|seen| {
             leases

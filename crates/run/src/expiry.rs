@@ -1,4 +1,4 @@
-//! Items that wait, and when that has been for too long (`max_wait`).
+//! Waiting items, and when their wait expires (`max_wait`).
 
 use chrono::TimeDelta;
 
@@ -16,7 +16,7 @@ pub struct Expiry {
     pub why: String,
 }
 
-/// Of all items that wait, as far as they have a limit.
+/// Returns the expiries of all waiting items with a limit.
 pub fn expiries(site: &Site) -> Result<Vec<Expiry>, Error> {
     let mut all = Vec::new();
     for text in site
@@ -30,7 +30,7 @@ pub fn expiries(site: &Site) -> Result<Vec<Expiry>, Error> {
     Ok(all)
 }
 
-/// The same of one document. Of what the log does not tell since when it waits, nobody knows the end.
+/// The same for one document. Items whose wait has no start in the log never expire.
 pub fn expiries_in(site: &Site, document: &Document<'_>) -> Result<Vec<Expiry>, Error> {
     let mut all = Vec::new();
     for at in (0..document.count()).filter(|at| document.status_at(*at) == Status::Waiting) {
@@ -65,7 +65,7 @@ pub fn expiries_in(site: &Site, document: &Document<'_>) -> Result<Vec<Expiry>, 
     Ok(all)
 }
 
-/// No agent could go on with it.
+/// Returns true if no agent could continue it.
 fn is_held_up(site: &Site, task: &Task) -> bool {
     let has_ended =
         |child: &Task| child.status().is_ended() && !child.on_failure.keeps_waiting(child.status());

@@ -1,4 +1,4 @@
-//! What a new worktree is given before work begins in it: copies of files that git ignores, and the set-up command.
+//! Sets up a new worktree before work begins in it: copies files that git ignores, and runs the set-up command.
 #![expect(
     clippy::disallowed_methods,
     reason = "a run writes its artifacts and worktree"
@@ -22,8 +22,8 @@ use tavern_store::config::Role;
 use tavern_sys::files;
 use tavern_sys::process::{CommandSpec, Mark, run_command};
 
-/// Copies into a new worktree what git ignores and work needs, and sets it up, bounded as the work of `role` is. Returns what was
-/// done.
+/// Copies ignored files that work needs into a new worktree, and sets it up, sandboxed as the work of `role`. Returns
+/// what was done.
 pub fn furnish(
     site: &Site,
     role: &Role,
@@ -50,11 +50,11 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
         .iter()
         .flat_map(|glob| named(root, glob))
     {
-        // A link that is tracked and leads nowhere is there, too.
+        // A tracked dangling link exists, too.
         if fs::symlink_metadata(worktree.join(&name)).is_ok() {
             continue;
         }
-        // A link to a folder is copied as one: what is written below its copy would be written to that folder.
+        // A link to a folder is copied as a link, so writes below it would reach the original folder.
         let found = WalkDir::new(root.join(&name)).follow_root_links(false);
         for entry in found.into_iter().filter_map(Result::ok) {
             let inner = entry
@@ -69,7 +69,7 @@ fn copy_files(site: &Site, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(copied)
 }
 
-/// The files and folders below `root` that `glob` names, relative to it; neither git's nor ours.
+/// Returns the files and folders below `root` that `glob` matches, relative to it, except git's and Tavern's own.
 fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
     let is_plain =
         |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
@@ -102,7 +102,7 @@ fn named(root: &Path, glob: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Files, folders and links; what else lies there (a socket, a pipe) belongs to who made it.
+/// Copies files, folders and links, but no sockets or pipes, which belong to their creator.
 fn copy(entry: &DirEntry, to: &Path, root: &Path, worktree: &Path) -> io::Result<()> {
     let is_folder = entry.file_type().is_dir();
     let folder = if is_folder {
@@ -111,7 +111,7 @@ fn copy(entry: &DirEntry, to: &Path, root: &Path, worktree: &Path) -> io::Result
         to.parent().unwrap_or(to)
     };
     match files::make_folder(folder) {
-        // A link that is tracked leads to where its author wants it.
+        // The folder is a tracked link, which the copy must not follow.
         Err(error) if error.kind() == files::REFUSED => return Ok(()),
         made => made?,
     }
@@ -127,10 +127,11 @@ fn copy(entry: &DirEntry, to: &Path, root: &Path, worktree: &Path) -> io::Result
     Ok(())
 }
 
-/// Where the copy of a link leads: what is below `root` is not to be reached from a worktree, so it is the same place there.
+/// Returns the target for the copy of a link. Targets below `root` move to the same place in the worktree, because a
+/// worktree must not reach `root`.
 fn led(link: &Path, root: &Path, worktree: &Path) -> io::Result<PathBuf> {
     let target = fs::read_link(link)?;
-    // One that leads nowhere is copied as it is written.
+    // A dangling link is copied verbatim.
     let real = fs::canonicalize(link).unwrap_or(target);
     Ok(real
         .strip_prefix(root)
@@ -157,7 +158,7 @@ fn set_up(site: &Site, role: &Role, task: &Task, mark: Mark, worktree: &Path) ->
     let before = repository.head_of(worktree)?;
     let result =
         run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;
-    // What it committed would be merged as the work of whoever comes next.
+    // Its commits would be merged as the work of the next run.
     let has_moved = repository.undo_moves(worktree, &before)?;
     if result.is_success() && !has_moved {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The heartbeat of a held task: a thread of its holder's that renews the lease while the worktree is set up, the agent
-//! works and its work is verified. The model never renews anything.
+//! The heartbeat of a held task: a thread of its holder that renews the lease during set-up, work and verification.
+//! The model never renews anything.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tavern_sys::clock;
 use tavern_sys::interrupt::{Interrupt, InterruptCause, Subscription};
 use tavern_sys::process::Bell;
 
-/// Beats until dropped. Whoever holds a task starts one, and passes it down.
+/// Beats until dropped. The holder of a task starts one, and passes it down.
 pub struct Heartbeat {
     board: Board,
     lease: Lease,
@@ -21,7 +21,7 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Renews `lease` three times in its length and once a minute at least, until somebody else holds the task.
+    /// Renews `lease` three times in its length and once a minute at least, until another process holds the task.
     ///
     /// # Errors
     /// No thread can be started.
@@ -50,13 +50,13 @@ impl Heartbeat {
         })
     }
 
-    /// Rings `bell` when somebody else holds the task: the late holder must stop.
+    /// Rings `bell` when the lease is lost: the late holder must stop.
     pub fn ring_when_lost(&self, bell: &Bell) -> Subscription {
         bell.ring_at(&self.lost)
     }
 
-    /// Beats now: after a sleep of this process, or of the machine, the thread may not have done so yet. True if somebody
-    /// else holds the task.
+    /// Beats now: after a sleep of this process or the machine, the thread may not have beaten yet. Returns true if
+    /// the lease is lost.
     pub fn finds_lost(&self) -> bool {
         if !self.is_lost() && is_refused(&self.board, &self.lease) {
             self.lost.raise(InterruptCause::Stopped);
@@ -64,7 +64,7 @@ impl Heartbeat {
         self.is_lost()
     }
 
-    /// Looks whether the lease is still there: who takes the task from its holder need not wait for the next beat.
+    /// Checks whether the lease still exists, so that a new holder need not wait for the next beat.
     pub fn look(&self) {
         let is_ours =
             |lease: Option<Lease>| lease.is_some_and(|lease| lease.token == self.lease.token);
@@ -73,7 +73,7 @@ impl Heartbeat {
         }
     }
 
-    /// Takes over what was saved by hand, which may have taken the task from its holder, and need not wait for the next beat.
+    /// Takes over external edits, which may have ended the lease, without waiting for the next beat.
     pub fn look_at_saves(&self) {
         if self.board.has_saves().unwrap_or(false) {
             drop(self.board.settle());
@@ -81,13 +81,13 @@ impl Heartbeat {
         }
     }
 
-    /// Somebody else holds the task now.
+    /// Returns true if another process holds the task now.
     pub fn is_lost(&self) -> bool {
         self.lost.is_raised()
     }
 }
 
-/// Shows what an agent does, and that it lives: it works on `held`, or waits.
+/// Shows that an agent lives and what it does: it works on `held`, or waits.
 ///
 /// # Errors
 /// The board can't be written.
@@ -118,7 +118,7 @@ pub fn show_agent(
 }
 
 fn is_refused(board: &Board, lease: &Lease) -> bool {
-    // What git has brought from another clone may take the item from its holder here.
+    // Changes from another clone, brought by git, may end the lease here.
     if board.is_settled().is_ok_and(|is_settled| !is_settled) {
         drop(board.settle());
     }
@@ -133,7 +133,7 @@ impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.stop.raise(InterruptCause::Stopped);
         if let Some(thread) = self.thread.take() {
-            // It only beats; a panic in it would already have been printed.
+            // Ignored: a panic in it would already have been printed.
             drop(thread.join());
         }
     }

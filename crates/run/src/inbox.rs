@@ -1,4 +1,4 @@
-//! The inbox of a task: messages are handed to its running agent between two of its steps. What it has not read is told with the
+//! The inbox of a task: messages are delivered to its running agent between two of its steps. Unread ones go into the
 //! prompt of the next run.
 
 use std::path::Path;
@@ -15,20 +15,20 @@ use tavern_sys::process::Bell;
 
 use super::brief::Brief;
 
-/// The queue is looked at no more often.
+/// The least time between two looks at the queue.
 const BETWEEN_SAVES: Duration = Duration::from_secs(1);
 
 /// The inbox of one task while its agent runs.
 pub struct Inbox {
     board: Board,
     task: TaskId,
-    /// Handed over in these words, and not yet read.
+    /// Delivered with this text, and not yet read.
     said: Vec<(Message, String)>,
-    /// The last event of the log that was looked at.
+    /// The last event of the log that was read.
     seen: u64,
-    /// Something was logged since, or the task's lease is another one.
+    /// An event was logged since, or the task's lease has changed.
     has_news: Arc<AtomicBool>,
-    /// The task's queue was written, by whomever, since that was looked at.
+    /// The task's queue was written by any process since the last look.
     is_saved: Arc<AtomicBool>,
     looked_at: Instant,
     /// `None`: it can't be watched, so there may always be news.
@@ -36,8 +36,9 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// What is sent to `task` of `queue` after the event `seen`. `bell` rings when there may be a message, and when the
-    /// task may have been taken away: its lease goes only after that is logged. A save of the queue may do it, too.
+    /// Opens the inbox for messages to `task` of `queue` after the event `seen`. `bell` rings when there may be a
+    /// message, when the task may have been withdrawn, and when the queue is saved. A lease ends only after the event
+    /// is logged.
     pub fn open(board: &Board, task: &TaskId, queue: &Path, seen: u64, bell: &Bell) -> Inbox {
         let (has_news, is_saved) = (
             Arc::new(AtomicBool::new(true)),
@@ -78,7 +79,8 @@ impl Inbox {
         }
     }
 
-    /// The task's queue was written since this was so last. Others write it often, and at that moment it looks as if a person had.
+    /// Returns true if the task's queue was written since this last returned true, at most once a second. Other
+    /// processes of Tavern write it often, and such a write looks like an external edit at that moment.
     pub fn is_saved(&mut self) -> bool {
         let is_due = self.patience().is_zero();
         if is_due {
@@ -88,7 +90,7 @@ impl Inbox {
         is_due
     }
 
-    /// Until the queue is to be looked at.
+    /// Returns the time until the queue is to be read.
     pub fn patience(&self) -> Duration {
         let is_saved = self.is_saved.load(Ordering::SeqCst);
         if is_saved {
@@ -98,15 +100,15 @@ impl Inbox {
         }
     }
 
-    /// Something was logged, or the task's lease has changed, since this was asked last; or that can't be known.
+    /// Returns true if an event was logged or the task's lease changed since the last call, or if that is unknown.
     pub fn has_news(&self) -> bool {
         self.has_news.swap(false, Ordering::SeqCst) || self.watch.is_none()
     }
 
-    /// Hands waiting messages to the agent, in the words of `brief`. They wait until it has read them.
+    /// Delivers waiting messages to the agent, in the words of `brief`. They stay pending until it has read them.
     pub fn pass_on(&mut self, brief: &Brief<'_>, session: &mut Session) {
         for message in self.news() {
-            // What can't be put into words, or is heard no more, is told to its successor.
+            // A message that can't be rendered or delivered goes to the next run.
             let Ok(words) = brief.message(&message) else {
                 continue;
             };
@@ -116,7 +118,7 @@ impl Inbox {
         }
     }
 
-    /// The messages that were not handed over yet.
+    /// Returns the messages that were not delivered yet.
     fn news(&mut self) -> Vec<Message> {
         let Ok((messages, seen)) = self.board.messages(&self.task, self.seen) else {
             return Vec::new();
@@ -125,7 +127,7 @@ impl Inbox {
         messages
     }
 
-    /// The message that the agent has read with these words; `None` if it was none of these.
+    /// Returns the message that was delivered with this text and is now read; `None` if there is none.
     pub fn read(&mut self, words: &str) -> Option<Message> {
         let place = self.said.iter().position(|(_, said)| said == words)?;
         Some(self.said.remove(place).0)
@@ -168,7 +170,7 @@ mod tests {
         let mut inbox = Inbox::open(&board, &task, &folder.path().join("queue.md"), 0, &bell);
         assert!(inbox.has_news());
         assert_eq!(texts(&mut inbox), ["first"]);
-        // Looking rings for nobody, and so nobody looks again.
+        // A look must not ring the bell, or it would cause the next look.
         assert!(
             !bell.wait(Duration::from_millis(300)),
             "it rang for its own look"
@@ -200,7 +202,7 @@ mod tests {
         );
     }
 
-    /// That is logged first, and only then is the lease gone.
+    /// The event is logged first, and only then does the lease end.
     #[test]
     fn a_lease_that_is_gone_rings_for_its_holder_alone() {
         let (folder, board, task) = board();

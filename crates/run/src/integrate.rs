@@ -1,7 +1,8 @@
-//! Integration: approved work becomes one merge commit on the integration branch, without any checkout of a person's.
+//! Integration: approved work becomes one merge commit on the integration branch, without touching a person's
+//! checkout.
 //!
-//! The merge is made in memory, `done_when` is run again at the merged commit in a scratch worktree, and only then the
-//! branch is moved, by compare-and-swap. Killed anywhere, doing it again comes to the same.
+//! The merge is made in memory, and `done_when` runs again at the merged commit in a scratch worktree. Only then is
+//! the branch moved, by compare-and-swap. After a kill at any point, a retry gives the same result.
 
 use std::path::{Path, PathBuf};
 
@@ -26,33 +27,33 @@ use tavern_store::{Entry, Found, Note, Queue, walk_log};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
 
-/// So often is merged again what a clean-up of git took away.
+/// The most retries of a merge whose objects git pruned.
 const MOST_PRUNED: usize = 20;
 
-/// What became of an approved task.
+/// The result for an approved task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Integrated {
     /// On the integration branch; `None` for a task that needs no repository.
     Merged(Option<CommitId>),
     /// Back in the queue, with the reason.
     SentBack(String),
-    /// It stays approved until somebody does what the text says.
+    /// It is not merged now, for the reason in the text.
     Blocked(String),
-    /// It stays approved until a person says so: that it is, or that it is trusted.
+    /// It stays approved until a person approves or trusts it, or supplies what it lacks.
     Lacks(Lack),
-    /// It is a dry run, and nothing is known that stands in the way.
+    /// It is a dry run, and no obstacle is known.
     Untried,
 }
 
-/// The approved tasks of `queues`, in the order in which they stand.
+/// Returns the approved tasks of `queues`, in their order.
 pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
     let mut found = Vec::new();
     for queue in queues {
-        // One queue that can't be read keeps nobody from working on the others.
+        // One unreadable queue does not block the others.
         let Ok(text) = site.board.read(queue) else {
             continue;
         };
-        // An agent asks it twice for each of its items.
+        // A fast path: an agent calls this twice for each item.
         if !text.content.may_have(Status::Approved) {
             continue;
         }
@@ -67,7 +68,7 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
     found
 }
 
-/// Integrates one approved task, wherever it is. The caller holds the board's merge slot.
+/// Integrates one approved task, in any queue. The caller holds the board's merge slot.
 pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
     let Found { task, queue, .. } = match site.board.task(id) {
         Ok(found) if found.task.status() == Status::Approved => found,
@@ -115,9 +116,9 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
         let attempted = attempt(site, &queue, &task, &work);
         site.repository()?.forget_merge()?;
         match attempted {
-            // The next merge may be named in time.
+            // The next merge may be referenced before git prunes it.
             Err(Error::Git(GitError::Pruned { .. })) if pruned < MOST_PRUNED => pruned += 1,
-            // It waits until somebody has fetched the rest.
+            // It waits until a person has fetched the missing commits.
             Err(Error::Git(error @ GitError::Shallow { .. })) => {
                 return Ok(Integrated::Lacks(Lack::NotReady(Error::from(error).into())));
             }
@@ -186,7 +187,7 @@ fn attempt(
         return Ok(Some(Integrated::Lacks(Lack::NotReady(lost))));
     }
     if !task.done_when.is_empty() {
-        // `advance` looks again, after the work of verifying.
+        // `advance` checks again, but only after the verification.
         if !is_there && let Some(path) = site.repository()?.checked_out_at(site.integration())? {
             return checked_out(site, &path).map(Some);
         }
@@ -195,7 +196,7 @@ fn attempt(
         }
     }
     if is_there {
-        // Whoever merged it died before it could say so, and others may have been merged since.
+        // The process that merged it died before it could report it, and other merges may have followed.
         let arrived = site.repository()?.arrival(work, &tip)?.unwrap_or(tip);
         return arrive(site, task, &arrived, &left_out).map(Some);
     }
@@ -217,7 +218,7 @@ fn attempt(
     arrive(site, task, &merged, &left_out).map(Some)
 }
 
-/// What the merge commit says: the item, and whose run its work is, in trailers as git-interpret-trailers(1) reads them.
+/// Returns the message of the merge commit: the item, and the run of its work, in git-interpret-trailers(1) format.
 fn message(site: &Site, task: &Task) -> Result<String, Error> {
     let (id, mut work) = (&task.id, None);
     walk_log(&site.board, Some(id), &mut |entry| {
@@ -259,11 +260,11 @@ fn verify(
         Ok(role) => role,
         Err(error) => return Ok(Some(Integrated::Blocked(error.in_words()))),
     };
-    // What a merge that was killed is still verifying there would work among our files.
+    // A killed merge may have left processes that would work among our files.
     end_processes(site, INTEGRATION)?;
     let folder = site.scratch();
     clean(site, task, token, &folder, merged)?;
-    // It may be the work's fault, the network's or the disk's: a person sees which.
+    // The cause may be the work, the network or the disk, so a person decides.
     if let Err(error) = furnish(site, role, task, mark_of(site, INTEGRATION), &folder) {
         if let Error::SetUp {
             command,
@@ -294,7 +295,7 @@ fn verify(
     }
 }
 
-/// Moving the branch would leave the files in `folder` behind.
+/// Blocks the merge, because moving the branch would leave the files in `folder` behind.
 fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
     let branch = site.integration();
     let text = format!(
@@ -306,7 +307,7 @@ fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
     Ok(Integrated::Blocked(text))
 }
 
-/// The work is on the integration branch since `merged`: says so, and clears its worktree.
+/// Completes the task, whose work is on the integration branch since `merged`, and clears its worktree.
 fn arrive(
     site: &Site,
     task: &Task,
@@ -329,8 +330,8 @@ fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), E
     Ok(())
 }
 
-/// Of approved work that failed after all. It has used its attempt, whatever config.yaml says: a whole run, and reviews, were spent
-/// on it.
+/// Returns the policy for approved work that failed after all. It always uses its attempt, because a whole run and
+/// reviews were spent on it.
 fn failed(site: &Site) -> OutcomePolicy {
     OutcomePolicy {
         attempt: true,
@@ -352,7 +353,7 @@ fn send_back(
     Ok(Integrated::SentBack(reason))
 }
 
-/// Work on the board inside a task's branch was left out of the merge.
+/// Logs that changes of the board in a task's branch were left out of the merge.
 fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
     let paths: Vec<String> = paths
         .iter()
@@ -371,7 +372,7 @@ fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), E
     Ok(site.board.note(entry)?)
 }
 
-/// A standing problem is told when it begins, not at every look.
+/// Logs a standing problem when it begins, not at every look.
 fn tell_once(site: &Site, text: &str) -> Result<(), Error> {
     let (mut is_told, mut looks) = (false, 0);
     walk_log(&site.board, None, &mut |entry| {

@@ -1,4 +1,4 @@
-//! What people and agents find out: who says so, and what an agent is told of what others have found out.
+//! Learnings of people and agents: their sources, and those that an agent receives from others.
 
 use super::error::Error;
 use super::site::Site;
@@ -10,7 +10,7 @@ use tavern_core::task::{Task, TaskId};
 use tavern_sys::clock;
 use tavern_sys::secrets::redact;
 
-/// Who says something, and in which work it was found out.
+/// The source of a learning: its author and its work.
 pub struct Source {
     by: String,
     task: Option<TaskId>,
@@ -20,7 +20,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// `by` says so, in the work on `task`: as the agent of `run`, or as a person.
+    /// Returns the source for `by` in the work on `task`: as the agent of `run`, or as a person.
     pub fn of(site: &Site, by: String, task: Option<TaskId>, run: Option<String>) -> Source {
         let parent = task
             .as_ref()
@@ -39,7 +39,7 @@ impl Source {
         }
     }
 
-    /// What it says now.
+    /// Returns a learning of this source, created now.
     pub fn learning(
         self,
         kind: LearningKind,
@@ -75,17 +75,17 @@ impl Source {
     }
 }
 
-/// Writes `learning` down, as one that was made here, and returns its ID; `None` if its run has as many as it may.
+/// Records `learning` as made here, and returns its ID; `None` if its run has reached its limit.
 ///
 /// # Errors
 /// The board can't be written.
 pub fn make_known(site: &Site, learning: &Learning) -> Result<Option<String>, Error> {
-    // Before others hear of it.
+    // Trust it before others can read it.
     learned_here(&site.board, learning);
     Ok(site.board.learn(learning)?)
 }
 
-/// The newest learnings that concern `task`, hold now and are trusted here, the newest first.
+/// Returns the newest learnings that concern `task`, are valid now and are trusted here, newest first.
 pub(super) fn known_of(site: &Site, task: &Task) -> Vec<Learned> {
     told_of(site, task, |_, _| true)
         .rev()
@@ -93,7 +93,7 @@ pub(super) fn known_of(site: &Site, task: &Task) -> Vec<Learned> {
         .collect()
 }
 
-/// The `wanted` ones of all that concern `task`, hold now and are trusted here, the oldest first; each with its ID.
+/// Returns the `wanted` learnings that concern `task`, are valid now and are trusted here, oldest first.
 pub(super) fn told_of(
     site: &Site,
     task: &Task,
@@ -109,7 +109,7 @@ pub(super) fn told_of(
         Some(Learned {
             id: file.id,
             kind: learning.kind.to_string(),
-            // It stands in a mark.
+            // It is part of a mark.
             from: learning.source().replace(['"', '<', '>', '\n'], " "),
             task: learning.task.map(|task| task.to_string()),
             run: learning.run,

@@ -1,4 +1,4 @@
-//! What is started for a held task: all that is known before anything is made. A dry run prints it, a run starts it.
+//! The launch of a held task, planned before anything is written. A dry run prints it, a run starts it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -44,11 +44,11 @@ pub struct Launch<'a> {
     pub metadata: Metadata,
     pub job: Job,
     brief: Brief<'a>,
-    /// So many of the letters to its item its prompt holds.
+    /// The number of letters in its prompt.
     letters: usize,
     runner: Box<dyn Runner>,
     attendance: Attendance,
-    /// What its sandbox has for its own, and what its program writes.
+    /// Its cell and, in a sandbox, the files that its program writes.
     cell: Option<(Cell, Option<ProgramState>)>,
 }
 
@@ -63,7 +63,7 @@ pub struct CommandLine {
     pub prompt: String,
 }
 
-/// As a shell takes it.
+/// In shell syntax.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cd {} &&", quoted(&self.worktree))?;
@@ -73,17 +73,17 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// A session is named by so many characters of its item's ID and title.
+/// The longest name of a session, in characters: its item's ID and title.
 const LONGEST_NAME: usize = 100;
 
-/// Where the name of a new session stands in a command line that is not run: it is drawn when the session begins.
+/// The placeholder for a new session in a command line that is only shown, because its ID is random.
 const NEW_SESSION: &str = "NEW-SESSION";
 
-/// The same of the run's nonce.
+/// The same for the run's nonce.
 const NEW_NONCE: &str = "NEW-NONCE";
 
 impl<'a> Launch<'a> {
-    /// What is run for `held` in `worktree`. Writes nothing.
+    /// Plans the run of `held` in `worktree`. Writes nothing.
     pub fn plan(
         site: &'a Site,
         held: &'a Claimed,
@@ -114,7 +114,7 @@ impl<'a> Launch<'a> {
         let runner = runner_named(&site.config, &metadata.runner, role)?;
         let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
         let form = form_of(role.does);
-        // A person at its terminal reads words.
+        // A person at the terminal reads plain text.
         let tool = runner
             .answer_tool()
             .filter(|_| form.is_some() && attendance == Attendance::Followed);
@@ -186,7 +186,7 @@ impl<'a> Launch<'a> {
             let fresh = std::mem::replace(&mut job.session, session);
             if runner.knows_session(&job) {
                 job.opening = Opening::Resumed;
-                // Its own choice may be another variant, which finds nothing in the cache.
+                // The program's default may be another variant, which misses the cache.
                 job.model = job.model.or(model);
             } else {
                 job.session = fresh;
@@ -214,7 +214,7 @@ impl<'a> Launch<'a> {
         Ok(launch)
     }
 
-    /// Sets what the program is told.
+    /// Sets the program's prompt and rules.
     fn tell(&mut self) -> Result<(), Error> {
         let is_resumed = self.job.opening == Opening::Resumed;
         let prompt = if is_resumed {
@@ -235,11 +235,11 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Puts on disk what must be there before the program starts.
+    /// Writes the files that must exist before the program starts.
     pub fn record(&self) -> Result<Record<'a>, Error> {
         let record = Record::begin(self.site, self.metadata.clone(), &self.job)?;
         if let Some((cell, state)) = &self.cell {
-            // The same claim's run was killed, and begins once more.
+            // An earlier run of the same claim was killed: import its work first.
             take_over(self.site, &self.held.task.id, &self.metadata)?;
             let worktree = &self.metadata.worktree;
             match state {
@@ -250,7 +250,7 @@ impl<'a> Launch<'a> {
         Ok(record)
     }
 
-    /// Says on the board with what it works: from now on its run is looked at.
+    /// Puts the run's work on the board, which makes the run visible.
     pub fn announce(&self) -> Result<(), Error> {
         let work = Work {
             run: self.metadata.run.clone(),
@@ -270,29 +270,29 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Its program tells what it does, and hears messages while it runs.
+    /// Returns true if its program reports its actions, and receives messages while it runs.
     pub fn hears(&self) -> bool {
         self.runner.hears()
     }
 
-    /// What was sent to its item after this event is not in its prompt.
+    /// Returns the last event that its prompt covers; later messages to its item are not in it.
     pub fn told_until(&self) -> u64 {
         self.brief.told_until(self.letters)
     }
 
-    /// What its agent is told.
+    /// Returns its agent's context.
     pub fn brief(&self) -> &Brief<'a> {
         &self.brief
     }
 
-    /// Starts the program, which is told its prompt with it.
+    /// Starts the program with its prompt.
     pub fn start(&self) -> Result<Session, NotReady> {
         let session = self.runner.start(&self.job)?;
         self.brief.is_given(self.held, self.letters);
         Ok(session)
     }
 
-    /// The same at a person's terminal, which it has after `begins`; `bell` rings when it has ended.
+    /// The same at a person's terminal, which the program has after `begins`; `bell` rings when it has ended.
     pub fn attend(&self, bell: &Bell, begins: impl FnOnce()) -> Result<Attended, NotReady> {
         let spec = self.spec()?;
         begins();
@@ -301,7 +301,8 @@ impl<'a> Launch<'a> {
         Ok(program)
     }
 
-    /// What the program may have failed for, in words that follow its reason: variables that it names and is not given.
+    /// Returns a possible cause of the program's failure, to append to its reason: variables that it names but does
+    /// not receive.
     pub fn lack(&self, ended: &SessionEnd) -> String {
         if !matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) {
             return String::new();
@@ -318,7 +319,7 @@ impl<'a> Launch<'a> {
         )
     }
 
-    /// The session that it was to go on with is not known any more: it begins one of its own, with the whole prompt.
+    /// Begins a new session with the whole prompt, because the one to resume is unknown.
     pub fn begin_anew(&mut self) -> Result<(), Error> {
         self.job.opening = Opening::New;
         self.job.session = uuid::Uuid::new_v4().to_string();
@@ -333,7 +334,7 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// What is started, in words.
+    /// Returns the launch in words.
     pub fn command_line(mut self) -> Result<CommandLine, Error> {
         if self.job.opening == Opening::New {
             NEW_SESSION.clone_into(&mut self.job.session);
@@ -363,7 +364,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// The form in which a program that can be held to one gives its answer.
+/// Returns the form of the answer, for programs that support one.
 pub(super) fn form_of(does: Does) -> Option<Form> {
     match does {
         Does::Work | Does::Answer => None,
@@ -372,7 +373,7 @@ pub(super) fn form_of(does: Does) -> Option<Form> {
     }
 }
 
-/// What every agent's shell finds, so that `tavern-add "…" --parent` and the like just work in it.
+/// Returns the environment of every agent's shell, in which `tavern-add "…" --parent` and the like just work.
 fn environment(
     site: &Site,
     held: &Claimed,
@@ -407,7 +408,7 @@ fn environment(
     surroundings::of_agents(&site.config, name, runner, env)
 }
 
-/// The item's own limits, else the role's.
+/// Returns the item's own limits, else the role's.
 fn limits(task: &Task, role: &Role) -> Limits {
     let (own, general) = (&task.budget, &role.budget);
     let minutes = own.minutes.or(general.minutes);

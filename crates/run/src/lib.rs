@@ -1,5 +1,5 @@
-//! One run of one task: worktree, prompt, agent program, heartbeat, artifacts, verification, integration; and what is
-//! left to clear when one of these died.
+//! One run of one task: worktree, prompt, agent program, heartbeat, artifacts, verification, integration; and the
+//! cleanup after one that died.
 //!
 //! Knows the board, git and the runners, and nothing of loops, pools or command lines.
 

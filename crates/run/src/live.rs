@@ -1,5 +1,5 @@
-//! The proof of what an agent says while its session is open: what it lacks the agent is told there, and mends it in the same attempt.
-//! What is decided rests on `verify`, once the program has ended.
+//! Checks an agent's answer while its session is open, so that it can fix problems in the same attempt. The decision
+//! rests on `verify`, once the program has ended.
 
 use super::artifacts::{Artifacts, VERIFY};
 use super::children;
@@ -20,17 +20,18 @@ use tavern_store::config::Does;
 use tavern_sys::process::CommandResult;
 use tavern_sys::secrets::redact;
 
-/// What became of an answer.
+/// The result of checking an answer.
 pub enum Live {
-    /// Nothing is found against it. `done_when` has passed at this commit, if anywhere.
+    /// No problem was found. `proven` is the commit at which `done_when` passed, if any.
     Accepted { proven: Option<CommitId> },
-    /// This is what its agent is told.
+    /// The text for its agent.
     Refuted(String),
 }
 
 const ACCEPTED: Live = Live::Accepted { proven: None };
 
-/// Puts it to the proof that the agent is done. `said` are its last words. What can't be looked at now is, when the program has ended.
+/// Checks whether the agent is done. `said` are its last words. Checks that are not possible now follow when the
+/// program has ended.
 pub fn prove(
     site: &Site,
     held: &Claimed,
@@ -58,7 +59,7 @@ pub fn prove(
 }
 
 enum Proof {
-    /// Nothing is found against it.
+    /// No problem was found.
     Passed {
         commit: Option<CommitId>,
     },
@@ -123,14 +124,14 @@ fn prove_work(
         },
         &[],
     )?;
-    // What they have left there is none of its work.
+    // Files that the commands left there are not part of the work.
     if is_clean && !repository.changes(folder)?.is_clean() {
         repository.restore(folder)?;
     }
     proof(artifacts, ran, is_clean.then_some(tip))
 }
 
-/// What it has committed in a sandbox is there alone until its program has ended: the commands run in that one, among it.
+/// Commits in a sandbox are visible only there until its program has ended, so the commands run inside it.
 fn prove_boxed(
     site: &Site,
     held: &Claimed,

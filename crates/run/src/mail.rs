@@ -1,7 +1,8 @@
-//! The mailbox of a run in a sandbox: how Tavern's own programs inside have something written to the board, which they can't write.
+//! The mailbox of a sandboxed run, by which Tavern's own programs inside request writes to the board, which is
+//! read-only there.
 //!
-//! A letter is a command line; each is a file that the program adds, and nobody changes. The supervisor runs it outside, as the
-//! program of an agent, so that the rules for those hold, and puts the answer into a folder that is read-only inside.
+//! A letter is a command line in a file of its own, which is never changed. The supervisor runs it outside, as an
+//! agent's program, so that the rules for agents apply. It puts the reply into a folder that is read-only inside.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,41 +22,41 @@ use tavern_sys::file_watch::FileWatch;
 use tavern_sys::files;
 use tavern_sys::process::{Bell, Mark, ProgramExit, Ran, Spec, run_program};
 
-/// The variable in which programs find the mailbox of the sandbox that they are in.
+/// The variable with the path of the sandbox's mailbox.
 pub const MAILBOX: &str = "TAVERN_MAILBOX";
 
-/// Where letters are put, and where answers come.
+/// The folders of letters and of replies.
 const OUT: &str = "out";
 const IN: &str = "in";
 
-/// Longest letter, and most letters of a run.
+/// The longest letter, and the most letters of a run.
 const MOST_BYTES: u64 = 1 << 20;
 const MOST_LETTERS: usize = 1000;
 
-/// So many names in the folder are looked at.
+/// The most names read from the folder.
 const MOST_NAMES: usize = 10 * MOST_LETTERS;
 
-/// How long what a letter asks for may take.
+/// The time limit of a letter's command.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What is done for an agent; all else needs no board that can be written, or is a person's.
+/// Verbs that a sandboxed agent may request; all others need no writable board, or are for people.
 const VERBS: [&str; 6] = ["add", "learn", "tell", "report", "renew", "commit"];
 
-/// Of a report, what needs no look at work that is still in its cell.
+/// Flags of a report that need no access to work still in its cell.
 const SAID: [&str; 4] = ["--failed", "--waiting", "--mode", "--step"];
 
-/// What a program in a sandbox asks for.
+/// A request of a program in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Letter {
     /// Its name without `tavern-`.
     pub verb: String,
     pub arguments: Vec<String>,
-    /// All that it would read from standard input.
+    /// Its whole standard input.
     pub input: String,
 }
 
-/// What came of a letter.
+/// The reply to a letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     pub code: u8,
@@ -63,15 +64,15 @@ pub struct Reply {
     pub stderr: String,
 }
 
-/// Whether a program in a sandbox has to ask for this to be done.
+/// Returns true if a program in a sandbox must request this verb by letter.
 pub fn is_sent(verb: &str) -> bool {
     VERBS.contains(&verb)
 }
 
-/// Puts `letter` into the mailbox at `mailbox`, and waits for what comes of it.
+/// Puts `letter` into the mailbox at `mailbox`, and waits for the reply.
 ///
 /// # Errors
-/// It can't be written, or nobody answers.
+/// It can't be written, or no reply comes.
 pub fn send(mailbox: &Path, letter: &Letter) -> io::Result<Reply> {
     let name = format!("{}.json", uuid::Uuid::new_v4());
     let text = serde_json::to_vec(letter)?;
@@ -89,13 +90,13 @@ pub fn send(mailbox: &Path, letter: &Letter) -> io::Result<Reply> {
                 "nobody answers outside of the sandbox",
             ));
         }
-        // The watch may have begun after the answer came, or not be had.
+        // The watch may have failed, or begun after the reply came.
         bell.wait(Duration::from_millis(100));
     }
     Ok(serde_json::from_slice(&files::read(&answer)?)?)
 }
 
-/// The folder that an agent's programs write to, and that of the answers.
+/// Returns the folder for letters, which an agent's programs write to, and that for replies.
 pub fn folders(cell: &Cell) -> [PathBuf; 2] {
     [OUT, IN].map(|name| cell.mail().join(name))
 }
@@ -111,7 +112,7 @@ pub struct Mailbox<'a> {
 }
 
 impl<'a> Mailbox<'a> {
-    /// `None` of a run that is in no sandbox. `bell` rings when there may be a letter.
+    /// Opens it; `None` if the run is in no sandbox. `bell` rings when there may be a letter.
     pub fn open(site: &'a Site, run: &'a Metadata, bell: &Bell) -> Option<Mailbox<'a>> {
         let cell = Cell::of(site, &run.run);
         let [out, _] = folders(&cell);
@@ -130,8 +131,8 @@ impl<'a> Mailbox<'a> {
         })
     }
 
-    /// Does what one letter asks for that came since, and no more: whoever follows the run looks at its limits before
-    /// the next. False if there is none.
+    /// Answers one new letter only, so that the caller can check the run's limits before the next. Returns false if
+    /// there is none.
     pub fn answer(&mut self) -> bool {
         if self.answered >= MOST_LETTERS {
             return false;
@@ -149,12 +150,12 @@ impl<'a> Mailbox<'a> {
             Err(error) => refusal(&format!("this is no letter: {error}")),
         };
         let text = serde_json::to_vec(&reply).expect("a reply is plain data");
-        // Who is not answered gives up after a while.
+        // Without a reply, the program gives up after a while.
         drop(replace_volatile(&answer, &text));
         true
     }
 
-    /// The run has ended: says how many letters nobody will answer any more.
+    /// Closes it when the run has ended, and logs the number of unanswered letters.
     pub fn close(self) {
         let left_out = self.unanswered().len();
         if left_out == 0 {
@@ -172,7 +173,7 @@ impl<'a> Mailbox<'a> {
             task, agent, run, ..
         } = self.run.clone();
         let (task, agent, run) = (Some(task), Some(agent), Some(run));
-        // A board that can't be written now is told of the run's end all the same.
+        // Ignored: the report of the run's end meets the same error.
         drop(self.site.board.note(Entry {
             task,
             agent,
@@ -182,7 +183,7 @@ impl<'a> Mailbox<'a> {
         }));
     }
 
-    /// The letters that are there and have no answer, the earliest last.
+    /// Returns the letters without a reply, oldest last.
     fn unanswered(&self) -> Vec<OsString> {
         let [out, inside] = folders(&self.cell);
         let entries = fs::read_dir(&out)
@@ -227,7 +228,7 @@ impl<'a> Mailbox<'a> {
         }
     }
 
-    /// What the program itself would not refuse an agent.
+    /// Returns why the letter is refused, by the rules that the program itself lacks.
     fn refused(&self, letter: &Letter) -> Option<String> {
         let Letter {
             verb, arguments, ..
@@ -247,7 +248,7 @@ impl<'a> Mailbox<'a> {
                 "its work is verified when its run is over: end your answer with DONE".to_owned(),
             );
         }
-        // A path would be written to as who is outside.
+        // A path would be written with the rights of a process outside.
         let known: Vec<String> = self
             .site
             .board
@@ -281,13 +282,13 @@ impl<'a> Mailbox<'a> {
             (own.with_file_name("tavern"), Some(letter.verb.clone()))
         };
         let mut spec = Spec::new(program, self.site.board.root());
-        // Said once, so that it can't be said again.
+        // Given here, so that the letter can't give it again.
         let dir = [OsString::from("--dir"), self.site.board.dir().into()];
         spec.args = first.into_iter().map(OsString::from).chain(dir).collect();
         spec.args
             .extend(letter.arguments.iter().map(OsString::from));
         spec.input = Some(letter.input.clone().into_bytes());
-        // By it the program knows whose it is, whatever is asked.
+        // It identifies the run's program, whatever the letter asks.
         spec.mark = Some(Mark::run(
             self.site.board.run_dir(&self.run.run).to_string_lossy(),
         ));
@@ -323,10 +324,10 @@ fn refusal(why: &str) -> Reply {
     }
 }
 
-/// The exit code of what is refused.
+/// The exit code of a refusal.
 const REFUSED: u8 = 4;
 
-/// The name that [`send`] gives; so no path comes from an agent.
+/// Returns true if the name is one that [`send`] gives, so that no path comes from an agent.
 fn is_letter(name: &OsStr) -> bool {
     let stem = name.to_str().and_then(|name| name.strip_suffix(".json"));
     stem.is_some_and(|stem| uuid::Uuid::try_parse(stem).is_ok_and(|id| id.to_string() == stem))

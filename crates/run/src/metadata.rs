@@ -1,4 +1,4 @@
-//! What `metadata.json` holds: what is known of a run, from its start to what it came to. Reads and writes nothing.
+//! The contents of `metadata.json`: the record of a run, from its start to its result. Reads and writes nothing.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use tavern_core::lease::Token;
 use tavern_core::rule::Breach;
 use tavern_core::task::{TaskId, Timestamp};
 
-/// What `metadata.json` holds.
+/// The contents of `metadata.json`.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Metadata {
     /// `<task>@<token>`.
@@ -24,7 +24,7 @@ pub struct Metadata {
     pub attempt: u32,
     pub token: Token,
     pub runner: String,
-    /// As the program says, else as it was asked for.
+    /// The model as the program reports it, else as requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Metadata {
     pub started: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// What it came to; absent while it runs, and for ever if its supervisor died.
+    /// Its result; absent while it runs, and for ever if its supervisor died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// The outcome in one line for people.
@@ -49,13 +49,13 @@ pub struct Metadata {
     /// Whether `done_when` passed at `commit`; absent if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
-    /// It ended well, and did not say that it is done.
+    /// It ended well, but did not report that it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub silent: bool,
-    /// What the agent asks of a person.
+    /// The agent's question to a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// When the provider's limit ends, if it said so.
+    /// When the provider's limit ends, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<Timestamp>,
     #[serde(default)]
@@ -65,31 +65,32 @@ pub struct Metadata {
     pub turns: u32,
     #[serde(default)]
     pub tool_calls: u32,
-    /// What the agent wanted to do and was not allowed to.
+    /// Actions that the agent tried and was denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<String>,
-    /// Calls that it was refused and that a person can allow, by `yes` to its question.
+    /// Refused calls that a person can allow, by `yes` to its question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// The acts that are no part of its work, and that a rule of the board forbids.
+    /// Acts outside of its work that a rule of the board forbids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acts: Vec<Breach>,
-    /// What a person was asked about, of work that is done.
+    /// Breaches by done work that a person was asked about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaches: Vec<Breach>,
-    /// The learnings that it was told, with its prompt or while it ran.
+    /// The learnings that it received, in its prompt or while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub knowledge: Vec<String>,
     /// At most 150 characters.
     #[serde(default)]
     pub summary: String,
-    /// The file is torn, empty or gone: what this holds comes from the log and the run's other files, and the rest is unknown.
+    /// The file is torn, empty or gone: the values come from the log and the run's other files, and the rest is
+    /// unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
 }
 
 impl Metadata {
-    /// Of the run of this claim; all else is still open.
+    /// Returns the record for the run of this claim; all other fields are unset.
     pub fn new(task: TaskId, token: Token, started: Timestamp) -> Metadata {
         Metadata {
             run: run_name(&task, token),
@@ -128,7 +129,7 @@ impl Metadata {
         }
     }
 
-    /// How it stands, in a word: its outcome, or `running` or `damaged`.
+    /// Returns its state in a word: its outcome, or `running` or `damaged`.
     pub fn state(&self) -> &'static str {
         match self.outcome {
             _ if self.damaged => "damaged",
@@ -137,20 +138,20 @@ impl Metadata {
         }
     }
 
-    /// The text of its file.
+    /// Returns the text of its file.
     pub(super) fn file_text(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("metadata is plain data");
         text + "\n"
     }
 
-    /// From start to end, or to `now` while it runs, in seconds.
+    /// Returns its duration in seconds, until its end or `now`.
     pub fn seconds(&self, now: Timestamp) -> i64 {
         (self.ended.unwrap_or(now) - self.started)
             .num_seconds()
             .max(0)
     }
 
-    /// What it has used until its end, or `now`.
+    /// Returns its usage until its end, or `now`.
     pub fn spent(&self, now: Timestamp) -> Spent {
         Spent {
             run: self.run.clone(),
@@ -165,7 +166,7 @@ impl Metadata {
     }
 }
 
-/// The name of the run that a claim with this token makes.
+/// Returns the name of the run for a claim with this token.
 pub fn run_name(task: &TaskId, token: Token) -> String {
     format!("{task}@{token}")
 }

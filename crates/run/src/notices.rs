@@ -1,7 +1,8 @@
-//! Tells people what happened, each channel of config.yaml for itself: what it has told is kept beside the board's locks.
+//! Notifies people of events, separately for each channel of config.yaml; each channel's progress is kept beside the
+//! board's locks.
 //!
-//! The log says what happened, so whoever comes next tells what a killed program did not. Who is killed between a message and
-//! its note of it tells twice.
+//! Notices come from the log, so the next process sends those that a killed one did not. A process killed between a
+//! message and its record sends the message twice.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -38,40 +39,40 @@ use tavern_sys::interrupt::Interrupt;
 /// Beside the locks of the board.
 const FILE: &str = "notices.json";
 
-/// Of more than so many a channel is told in one message.
+/// More notices than this are sent to a channel as one message.
 const MOST_ALONE: usize = 5;
 
 /// Characters of a line, and of a title.
 const LONGEST: usize = 1000;
 const LONGEST_TITLE: usize = 120;
 
-/// How long until a channel that failed is tried again: at first, and at most.
+/// The pause before a failed channel is retried: the first, and the longest.
 const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(30);
 const LONGEST_PAUSE: TimeDelta = TimeDelta::hours(1);
 
-/// What a channel could not tell for so long it does not tell any more.
+/// After failing for this long, a channel drops its pending notices.
 const GIVEN_UP: TimeDelta = TimeDelta::days(1);
 
-/// What a channel has told so far.
+/// A channel's progress.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChannelState {
-    /// The last event of which it has told what there was to tell.
+    /// The last event whose notices were sent.
     pub seq: u64,
     pub failure: Option<ChannelFailure>,
 }
 
-/// It can't tell.
+/// A channel's ongoing failure.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ChannelFailure {
     pub since: Timestamp,
     pub tries: u32,
-    /// When it is tried again.
+    /// When it is retried.
     pub next: Timestamp,
     pub why: String,
 }
 
-/// A message that was sent, or was to be.
+/// A message that was sent, or failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Delivery {
     pub channel: String,
@@ -80,14 +81,14 @@ pub struct Delivery {
     pub failure: Option<String>,
 }
 
-/// What each channel of a board has told.
+/// Returns the state of each channel of a board.
 pub fn channel_states(board: &Board) -> BTreeMap<String, ChannelState> {
     let text = files::read_text(board.private(FILE)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Tells people what the log has told since they were told last, from another thread: a channel may take half a minute, and nobody waits
-/// for that before `site` is dropped. What can't be told is in the log, and keeps nobody from working.
+/// Notifies people of events since the last notices, on another thread. A channel may take half a minute; only
+/// dropping `site` waits for it. Undelivered notices remain in the log, and work goes on.
 pub fn tell_people(site: &Site) {
     if site.config.notify.is_empty() || site.board.is_dry() {
         return;
@@ -98,7 +99,7 @@ pub fn tell_people(site: &Site) {
         let tell = move |apart: &Site| drop(tell(apart, &is_over));
         Background::start(site.apart(own.clone()), own, &site.interrupt, tell)
     };
-    // Without a thread whoever comes next tells it.
+    // Without a thread, the next process sends them.
     if site.teller.get().is_none()
         && let Ok(teller) = start()
     {
@@ -109,8 +110,9 @@ pub fn tell_people(site: &Site) {
     }
 }
 
-/// Tells people now, also by channels that failed a moment ago. A channel that is new begins with what comes. Returns what was sent, or
-/// on a dry board what would be; `None` while somebody else is at it, who tells this, too.
+/// Notifies people now, also by channels that failed a moment ago. A new channel starts with the next event. Returns
+/// the messages sent, or on a dry board those it would send. `None` if another process is sending, which then sends
+/// these too.
 ///
 /// # Errors
 /// The board can't be read or written.
@@ -131,9 +133,9 @@ fn tell(
         is_first = false;
         all.extend(tell_until(site, last, is_over)?);
         drop(slot);
-        // What has failed just now is not tried at once.
+        // A channel that just failed is not retried at once.
         is_over = &|failure| failure.next <= clock::now();
-        // Who has come meanwhile found the slot taken.
+        // Another process may have logged an event meanwhile and found the slot taken.
         if site.board.is_dry() || site.board.last_seq()? == last {
             break;
         }
@@ -141,7 +143,7 @@ fn tell(
     Ok(Some(all))
 }
 
-/// Sends a message by each channel, to see whether it arrives.
+/// Sends a test message by each channel.
 ///
 /// # Errors
 /// No thread can be started.
@@ -169,7 +171,7 @@ pub fn try_channels(site: &Site) -> Result<Vec<Delivery>, Error> {
     })
 }
 
-/// Does `work` with each of `all`, each in a thread of its own: a channel that is slow keeps none waiting.
+/// Runs `work` for each of `all` on its own thread, so that a slow channel delays no other.
 fn at_once<T: Send, R: Send>(
     site: &Site,
     all: Vec<T>,
@@ -205,7 +207,7 @@ fn tell_until(
         .keys()
         .map(|name| (name.clone(), of(name)))
         .collect();
-    // The log was cleaned away.
+    // The log may have been removed.
     states
         .values_mut()
         .for_each(|state| state.seq = state.seq.min(last));
@@ -248,7 +250,7 @@ fn tell_until(
     Ok(all)
 }
 
-/// Several channels tell people side by side, and each keeps how far it is.
+/// Sends by several channels in parallel and records the progress of each.
 struct Telling<'a> {
     sender: Sender,
     /// `None` on a dry board.
@@ -259,7 +261,7 @@ struct Telling<'a> {
 }
 
 impl Telling<'_> {
-    /// What was sent, and why the rest could not be.
+    /// Returns the messages sent, and the failure that stopped the rest.
     fn tell_by(
         &self,
         name: &str,
@@ -272,10 +274,10 @@ impl Telling<'_> {
             .filter(|it| it.seq > state.seq && channel.takes(it.kind, it.severity));
         let own: Vec<Notice> = own.cloned().collect();
         if own.is_empty() {
-            // What it could not tell is over.
+            // The undelivered notices are gone.
             state.failure = None;
         }
-        // What one event tells goes together: how far a channel is, is told in events.
+        // The notices of one event stay together, because progress is counted in events.
         let parts: Vec<&[Notice]> = match own.len() {
             ..=MOST_ALONE => own.chunk_by(|one, next| one.seq == next.seq).collect(),
             _ => vec![&own],
@@ -297,7 +299,7 @@ impl Telling<'_> {
                         failure: None,
                     }
                 }
-                // It was broken off, and is no failure of the channel's.
+                // An interrupt is no failure of the channel.
                 Some(_) if self.sender.interrupt.is_raised() => return Ok((all, None)),
                 Some(why) => {
                     state.failure = Some(ChannelFailure::after(state.failure.as_ref(), why));
@@ -343,7 +345,7 @@ impl Telling<'_> {
     }
 
     fn states(&self) -> MutexGuard<'_, BTreeMap<String, ChannelState>> {
-        // One is put in whole, so a panic of another thread leaves none half done.
+        // States are inserted whole, so another thread's panic leaves none half written.
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -353,7 +355,7 @@ impl ChannelFailure {
         clock::now() - self.since >= GIVEN_UP
     }
 
-    /// The next one after `before`; it is tried again twice as late.
+    /// Returns the failure that follows `before`, with twice its pause.
     fn after(before: Option<&ChannelFailure>, why: String) -> ChannelFailure {
         let (now, tries) = (clock::now(), before.map_or(0, |it| it.tries) + 1);
         let pause = FIRST_PAUSE * 2_i32.pow(tries.min(8) - 1);
@@ -366,7 +368,7 @@ impl ChannelFailure {
     }
 }
 
-/// The log tells of it at the first time, and where it is given up. A board that can't be written is told of by others.
+/// Logs the first failure, and giving up. Errors are ignored: an unwritable board is reported elsewhere.
 fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
     let what = match failure.is_given_up() {
         true => "failed for a day: its notices are dropped",
@@ -383,7 +385,7 @@ fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
     }));
 }
 
-/// What the log tells people behind the event `from`, up to `last`, the oldest first.
+/// Returns the notices of events after `from`, up to `last`, oldest first.
 fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
     let mut entries = tail_log(&site.board, from)?;
     entries.retain(|entry| entry.seq <= last);
@@ -394,7 +396,7 @@ fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
     Ok(notices)
 }
 
-/// The requests of which all has ended by now that was planned of them: each at the event by which the last of it did.
+/// Returns notices of requests whose planned items have all ended, each at the event of the last end.
 fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::Request, NoticeSeverity::Warning);
     if !site
@@ -423,7 +425,7 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
                 .map(|request| (request, entry)),
         );
     }
-    // What has ended since is told of later, and with it the request.
+    // Events after `entries` belong to a later notice, and so do their requests.
     let behind = behind(site, entries);
     let behind = behind
         .iter()
@@ -465,7 +467,7 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     last.into_iter().filter_map(told).collect()
 }
 
-/// What has happened since the last of `entries`.
+/// Returns the events after the last of `entries`.
 fn behind(site: &Site, entries: &[Entry]) -> Vec<Entry> {
     entries
         .last()
@@ -473,13 +475,13 @@ fn behind(site: &Site, entries: &[Entry]) -> Vec<Entry> {
         .unwrap_or_default()
 }
 
-/// An item has ended, or was removed by hand.
+/// Returns true if an item has ended, or was removed externally.
 fn has_ended(entry: &Entry) -> bool {
     let moved = entry.from().zip(entry.to());
     entry.kind == Kind::Removed || moved.is_some_and(|(from, to)| from != to && to.is_ended())
 }
 
-/// What came of a request, in a line: `items`, which have ended.
+/// Summarizes the results of a request in one line; `items` have ended.
 fn summary(
     request: &TaskId,
     items: &HashSet<TaskId>,
@@ -512,8 +514,8 @@ fn summary(
     )
 }
 
-/// The items that wait by now for nothing but a person's leave to start them, and drafts of schedules: each at the event by which the
-/// last one that it comes after was completed, or a schedule queued it.
+/// Returns notices of items that now only wait for a person's permission, and of drafts from schedules. Each is at the
+/// event that completed its last dependency, or queued it.
 fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::NeedsYou, NoticeSeverity::Warning);
     if !site
@@ -542,7 +544,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     if done.is_empty() && queued.is_empty() {
         return Vec::new();
     }
-    // What is completed since is told of later, and with it what comes after it.
+    // Completions after `entries` belong to a later notice, and so do their dependents.
     let behind = behind(site, entries);
     let later = by_task(behind.iter().filter(is_completed).collect());
     let (lineage, mut told) = (site.board.lineage(), Vec::new());
@@ -596,7 +598,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
     told
 }
 
-/// What an event tells people. An item that waits for nobody by now is told of no more.
+/// Returns the notice of an event, if any. Items that no longer need a person get none.
 fn notice(site: &Site, entry: Entry) -> Option<Notice> {
     let (kind, severity) = kind_of(
         entry.kind,
@@ -632,7 +634,7 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
         NoticeKind::NeedsYou => {
             let lacks = lacks(site, task?, queue?);
             let (lack, kind, why) = need_of(&lacks, None)?;
-            // Its death is told by itself.
+            // A death has its own notice.
             if kind == NeedKind::Dead {
                 return None;
             }

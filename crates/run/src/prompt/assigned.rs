@@ -82,7 +82,7 @@ pub struct EarlierAttempt {
     pub outcome: String,
     /// In one line.
     pub reason: String,
-    /// The output of its last command or its verification, cut at the start; may be empty.
+    /// The output of its last command or its verification; its end is kept. May be empty.
     pub output: String,
     /// Its commits, `abc1234 Subject` each, newest first; they are on the branch.
     pub commits: Vec<String>,
@@ -95,7 +95,7 @@ pub struct EarlierAttempt {
 pub struct Refutation {
     /// In one line.
     pub reason: String,
-    /// The output of the failed command, cut at the start; may be empty.
+    /// The output of the failed command; its end is kept. May be empty.
     pub output: String,
 }
 

@@ -1,35 +1,35 @@
-//! How long a prompt may be, and what is left out first.
+//! The limits of a prompt, and what is cut first.
 
 use super::assigned::{
     Answered, Assigned, EarlierAttempt, Learned, QueueState, Refutation, Remark,
 };
 
-/// Bounds in bytes, and numbers of things.
+/// Limits in bytes, and counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptLimits {
     /// The whole prompt.
     pub total: usize,
     /// The task's description; its beginning is kept.
     pub description: usize,
-    /// What stands above the task; its beginning is kept.
+    /// The text above the task; its beginning is kept.
     pub around: usize,
-    /// Attempts that are told of; the latest are.
+    /// The number of attempts; the latest are kept.
     pub attempts: usize,
     /// The output of each attempt's failing command; its end is kept.
     pub output: usize,
-    /// Commits of each attempt; the newest are told.
+    /// The number of commits of each attempt; the newest are kept.
     pub commits: usize,
     /// Each note; its beginning is kept.
     pub note: usize,
-    /// Notes; the latest are told.
+    /// The number of notes; the latest are kept.
     pub notes: usize,
-    /// All letters together; the first are told whole, the others in a later prompt.
+    /// All letters together; the first are kept whole, the others go into a later prompt.
     pub letters: usize,
-    /// Learnings; the first are told.
+    /// The number of learnings; the first are kept.
     pub learnings: usize,
     /// All learnings together.
     pub knowledge: usize,
-    /// Steps, items of each queue, and files that may be specifications; the first are told.
+    /// The number of steps, items of each queue, and files that may be specifications; the first are kept.
     pub items: usize,
 }
 
@@ -53,8 +53,8 @@ impl Default for PromptLimits {
 }
 
 impl PromptLimits {
-    /// These limits, then ever tighter ones, to be tried until the whole is short enough: history goes first, what
-    /// people wrote last.
+    /// Returns these limits, then ever tighter ones, to try until the prompt fits: history is cut first, people's text
+    /// last.
     pub(super) fn steps(&self) -> Vec<PromptLimits> {
         let parted = |by: usize| PromptLimits {
             around: self.around / by,
@@ -81,7 +81,7 @@ impl PromptLimits {
         ]
     }
 
-    /// What is left of `assigned` within these limits, and how many of its letters are among the notes.
+    /// Returns `assigned` within these limits, and how many of its letters are among the notes.
     pub(super) fn cut(&self, assigned: &Assigned) -> (Assigned, usize) {
         let mut cut = assigned.clone();
         cut.task.title = head(&assigned.task.title, 512);
@@ -186,7 +186,7 @@ impl PromptLimits {
             .collect()
     }
 
-    /// The first ones, whole, and one at least.
+    /// Returns the first letters that fit, whole, and at least one.
     fn cut_letters(&self, letters: &[Remark]) -> Vec<Remark> {
         let mut left = self.letters;
         let fits = |(nth, letter): &(usize, &Remark)| {
@@ -198,7 +198,7 @@ impl PromptLimits {
         told.map(|(_, letter)| letter.clone()).collect()
     }
 
-    /// What was said of the task: the log has all of it.
+    /// Cuts a remark about the task; the log has all of it.
     fn cut_words(&self, text: &str) -> String {
         cut_at(text, self.note, ", which the task's log has")
     }
@@ -218,7 +218,7 @@ impl PromptLimits {
     }
 }
 
-/// Says how many earlier ones are not in the prompt, and where they are.
+/// Returns the mark for omitted earlier entries, with their number and place.
 fn left_out(number: usize) -> Option<String> {
     (number > 0).then(|| format!("[… {number} earlier ones left out, which the task's log has …]"))
 }
@@ -227,7 +227,7 @@ fn latest<T>(all: &[T], number: usize) -> &[T] {
     &all[all.len().saturating_sub(number)..]
 }
 
-/// The beginning of `text`: at most `limit` bytes of it and a mark of how much was left out.
+/// Returns the beginning of `text`: at most `limit` bytes of it and a mark of how much was left out.
 pub fn head(text: &str, limit: usize) -> String {
     cut_at(text, limit, "")
 }
@@ -250,7 +250,7 @@ fn cut_at(text: &str, limit: usize, place: &str) -> String {
     )
 }
 
-/// The end of `text`: at most `limit` bytes of it behind a mark of how much was left out.
+/// Returns the end of `text`: at most `limit` bytes of it behind a mark of how much was left out.
 pub fn tail(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

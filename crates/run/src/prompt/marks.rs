@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-/// Tags that mean something to an agent that Tavern runs, whatever the template.
+/// Tags with a meaning for every agent, whatever the template.
 const TAGS: [&str; 3] = ["system-nudge", "sync-message", "system-reminder"];
 
-/// What opens a mark, to a reader who is no parser: it looks like `<`, or is that in another size (Unicode's confusables.txt).
+/// Characters that a model may read as the start of a mark: `<`, its lookalikes and its other sizes (Unicode's
+/// confusables.txt).
 const OPENERS: [char; 11] = [
     '<',
     '\u{2c2}',
@@ -20,8 +21,8 @@ const OPENERS: [char; 11] = [
     '\u{1d236}',
 ];
 
-/// `content` with `&lt;` in the place of what opens a mark that is named in `tags`, or one of Tavern's own (`TAGS` above). All other
-/// text, `Vec<T>` and `<div>` say, stays as it is.
+/// Returns `content` with `&lt;` for each opener of a mark that is named in `tags`, or is one of Tavern's own (`TAGS`
+/// above). All other text, such as `Vec<T>` and `<div>`, is unchanged.
 pub(super) fn neutral_of<'a>(content: &'a str, tags: &[String]) -> Cow<'a, str> {
     let mut result = String::new();
     let mut done = 0;
@@ -44,7 +45,7 @@ pub(super) fn neutral_of<'a>(content: &'a str, tags: &[String]) -> Cow<'a, str> 
     Cow::Owned(result)
 }
 
-/// Unicode has ASCII twice more: in full width, and as tags, which are not shown.
+/// Maps Unicode's two other forms of ASCII to it: full width, and invisible tags.
 fn plain(c: char) -> char {
     let ascii = match c {
         '\u{ff01}'..='\u{ff5e}' => u32::from(c) - 0xfee0,
@@ -54,7 +55,7 @@ fn plain(c: char) -> char {
     char::from_u32(ascii).unwrap_or(c)
 }
 
-/// What may be the name of a mark behind its opener. Another opener begins one of its own, so a text is looked at once.
+/// Returns the possible name of a mark behind its opener. Another opener ends it, so a text is read once.
 fn loose_name(text: &str) -> Vec<char> {
     let is_before =
         |c: &char| *c == '/' || c.is_whitespace() || !c.is_ascii() && !c.is_alphanumeric();
@@ -67,14 +68,14 @@ fn loose_name(text: &str) -> Vec<char> {
         .collect()
 }
 
-/// Whether a reader may take `name` for `tag`: a character beyond ASCII may be seen as any other one, or not at all. So are letters
-/// of another script or font, accents, and all that is invisible. Words wholly of another script are none of ours.
+/// Returns true if a model may read `name` as `tag`. A character beyond ASCII may stand for any other or for none:
+/// letters of another script or font, accents, invisible ones. Names wholly in another script never match.
 fn may_read(name: &[char], tag: &str) -> bool {
     let is_latin = |c: &char| c.is_ascii() || ('\u{1d400}'..='\u{1d7ff}').contains(c);
     if !name.iter().any(is_latin) {
         return false;
     }
-    // Which beginnings of the tag the part of the name that was looked at may be.
+    // `ends[n]`: the name so far may read as the first `n` bytes of the tag.
     let tag = tag.as_bytes();
     let mut ends = vec![false; tag.len() + 1];
     ends[0] = true;
@@ -88,7 +89,7 @@ fn may_read(name: &[char], tag: &str) -> bool {
     ends[tag.len()]
 }
 
-/// The names of all marks in a template's text.
+/// Returns the names of all marks in a template's text.
 pub(super) fn tags_in(text: &str) -> Vec<String> {
     let mut tags: Vec<String> = text
         .match_indices('<')
@@ -100,7 +101,7 @@ pub(super) fn tags_in(text: &str) -> Vec<String> {
     tags
 }
 
-/// The name of a tag, opening or closing, loosely spelt: a reader who is no parser takes `< / Name` for one too.
+/// Returns the name of a tag, opening or closing. It is lenient, because a model also reads `< / Name` as a tag.
 fn name_behind(text: &str) -> &str {
     let text = text.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

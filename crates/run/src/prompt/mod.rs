@@ -1,7 +1,7 @@
 //! Prompts: a template and plain values become the text that an agent is started with.
 //!
-//! Pure: knows no file, no other room and no model. What stands in the values (a person's words, an agent's, a
-//! command's output) can't forge the marks of a block, and can't make the prompt longer than its limits.
+//! Pure: knows no file, no other room and no model. Values (a person's words, an agent's, a command's output) can't
+//! forge the marks of a block, nor exceed the prompt's limits.
 
 pub use assigned::{
     Answered, Assigned, AssignedTask, ChildResult, EarlierAttempt, Learned, Planning, QueueState,
@@ -15,15 +15,15 @@ mod limits;
 mod marks;
 mod template;
 
-/// A prompt, and how many of the letters stand in it, the first ones.
+/// A prompt, and how many letters it holds, from the first.
 #[derive(Clone, Debug)]
 pub struct Prompt {
     pub text: String,
     pub letters: usize,
 }
 
-/// The prompt for `assigned`: at most `limits.total` bytes, for which the oldest and longest of it is left out first,
-/// with a mark where it was.
+/// Returns the prompt for `assigned`, at most `limits.total` bytes. If it is too long, the oldest and longest parts
+/// are left out, with a mark.
 pub fn assigned(
     template: &Template,
     assigned: &Assigned,
@@ -45,7 +45,7 @@ pub fn assigned(
     Err(TemplateError::whole(&template.name, message))
 }
 
-/// Checks `template`: it is filled in with everything that a task can have, and with nothing.
+/// Checks `template` with all fields of a task set, and with none.
 pub fn check(template: &Template) -> Result<(), TemplateError> {
     for sample in [Assigned::full_sample(), Assigned::default()] {
         assigned(template, &sample, &PromptLimits::default())?;
@@ -53,7 +53,7 @@ pub fn check(template: &Template) -> Result<(), TemplateError> {
     Ok(())
 }
 
-/// Checks that `template` is written as one: nothing of it is done, as of one that nobody has trusted.
+/// Checks the syntax of `template` without rendering it, as it may be untrusted.
 pub fn check_written(template: &Template) -> Result<(), TemplateError> {
     template.parse()
 }

@@ -1,4 +1,4 @@
-//! A template: the built-in ones, or text that the caller found elsewhere.
+//! A template: a built-in one, or text from the caller.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -74,14 +74,14 @@ const BUILT_IN: [(&str, &str); 18] = [
     ),
 ];
 
-/// Steps of a template: what is built in takes some thousand of them.
+/// The most steps of a template; the built-in ones take some thousand.
 const FUEL: u64 = 500_000;
-/// Bytes of a template.
+/// The most bytes of a template.
 const MOST_TEXT: usize = 256 << 10;
-/// Bytes that a template writes, before what is too long for a prompt is left out of its values.
+/// The most bytes that a template writes, before values are cut for the prompt's limits.
 const MOST_OUTPUT: usize = 16 << 20;
 
-/// Takes so much, and no more.
+/// A writer with a size limit.
 struct Filled {
     bytes: Vec<u8>,
     is_full: bool,
@@ -108,7 +108,7 @@ pub struct Template {
     /// For messages: a file name or a path.
     pub name: String,
     pub text: String,
-    /// Texts of others by which the same session is told: no value forges their marks either.
+    /// The texts of other templates of the same session: values can't forge their marks either.
     pub beside: String,
 }
 
@@ -117,7 +117,7 @@ pub struct Template {
 #[error("{}: {message}", self.place())]
 pub struct TemplateError {
     pub name: String,
-    /// Where in the template; nothing if it is about the whole.
+    /// The place in the template; `None` if it is about the whole.
     pub span: Option<Range<usize>>,
     /// Counted from 1; 0 if it is about the whole.
     pub line: usize,
@@ -128,7 +128,7 @@ pub struct TemplateError {
 }
 
 impl TemplateError {
-    /// About the whole of the template `name`.
+    /// Returns an error about the whole template `name`.
     pub fn whole(name: impl Into<String>, message: impl Into<String>) -> TemplateError {
         TemplateError {
             name: name.into(),
@@ -139,7 +139,7 @@ impl TemplateError {
         }
     }
 
-    /// `NAME:LINE:COLUMN`, as far as it is known.
+    /// Returns `NAME:LINE:COLUMN`, as far as known.
     fn place(&self) -> String {
         match self.line {
             0 => self.name.clone(),
@@ -147,7 +147,7 @@ impl TemplateError {
         }
     }
 
-    /// What to type next.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> String {
         format!(
             "edit `{}`; or delete it, and the built-in one is used",
@@ -157,7 +157,7 @@ impl TemplateError {
 }
 
 impl Template {
-    /// One of these words, told alone.
+    /// Returns a template with this text, and no others beside it.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Template {
         Template {
             name: name.into(),
@@ -166,18 +166,18 @@ impl Template {
         }
     }
 
-    /// The built-in one called `name`, such as `coder.md`.
+    /// Returns the built-in one called `name`, such as `coder.md`.
     pub fn built_in(name: &str) -> Option<Template> {
         let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         Some(Template::new(*name, *text))
     }
 
-    /// The names of the built-in ones.
+    /// Returns the names of the built-in ones.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// The text with `values` in it. A name that they don't have is an error.
+    /// Renders the text with `values`. A name that they don't have is an error.
     pub(super) fn render(&self, values: &impl Serialize) -> Result<String, TemplateError> {
         let environment = self.environment()?;
         let template = environment
@@ -198,7 +198,7 @@ impl Template {
         Ok(String::from_utf8_lossy(&output.bytes).into_owned())
     }
 
-    /// It is written as a template is. Nothing of it is done.
+    /// Checks the syntax without rendering.
     pub(super) fn parse(&self) -> Result<(), TemplateError> {
         let environment = self.environment()?;
         let parsed = environment.template_from_named_str(&self.name, &self.text);
@@ -210,7 +210,7 @@ impl Template {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_syntax(syntax());
-        // Else an error has no place within its line.
+        // Without it, an error has no place within its line.
         environment.set_debug(true);
         environment.set_fuel(Some(FUEL));
         environment.set_formatter(move |output, _, value| {
@@ -230,7 +230,7 @@ impl Template {
         Ok(environment)
     }
 
-    /// Its marks, those of what is told beside it, and those of all that is built in.
+    /// Returns the tags of this template, of those beside it, and of all built-in ones.
     fn tags(&self) -> Vec<String> {
         let built_in = BUILT_IN.iter().map(|(_, text)| *text);
         built_in
@@ -263,7 +263,7 @@ impl Template {
         }
     }
 
-    /// Where it is: the expression, else the whole line.
+    /// Returns the place of the error: the expression, else the whole line.
     fn span(&self, error: &minijinja::Error) -> Option<Range<usize>> {
         if let Some(span) = error
             .range()
