@@ -1,5 +1,5 @@
-//! A planner's run. It is told how the queues stand, who takes items and what may specify them; what it wrote is on disk
-//! before it is taken, and is taken whole or not at all.
+//! A planner's run. Its prompt describes the queues, the roles that work items, and files that may be specifications.
+//! The planner's plan is written to disk before it is applied, and it is applied whole or not at all.
 
 use std::path::Path;
 
@@ -21,18 +21,18 @@ use tavern_store::Claimed;
 use tavern_store::config::{Does, PlanLane, Role};
 use tavern_sys::secrets::redact;
 
-/// Files that may be specifications, at most.
+/// The most specification files that a prompt lists.
 const MOST_SPECS: usize = 60;
 
-/// Folders that they are in, beside the root.
+/// Folders, beside the root, that may hold specifications.
 const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
 
-/// The checklist that an answer ends with.
+/// Returns the checklist that an answer ends with, or why there is none.
 fn checklist(said: &str, nonce: Option<&str>) -> Result<String, String> {
     final_block(without_signal(said), &["markdown", "md"], nonce)
 }
 
-/// Why the plan that a planner gives may not be taken, while its session is open. `said` are its last words.
+/// Returns why a planner's plan can't be applied, while its session is open. `said` is the agent's last message.
 pub fn refutation(
     site: &Site,
     held: &Claimed,
@@ -55,7 +55,8 @@ pub fn refutation(
     })
 }
 
-/// What a planner's run that says that it is done came to: its plan, if that may be taken. `said` are its last words.
+/// Returns the result of a planner's run that claims to be done: its plan, if it can be applied. `said` is the agent's
+/// last message.
 pub fn judge(
     site: &Site,
     held: &Claimed,
@@ -74,7 +75,7 @@ pub fn judge(
     Ok(result.into())
 }
 
-/// What the plan in the run's folder comes to on the board as it is now, and all that keeps it from being taken, in words.
+/// Checks the plan in the run's folder against the current board. Returns the result and the rendered problems.
 pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
     let text = artifacts.read(PLAN);
     if text.trim().is_empty() {
@@ -121,8 +122,8 @@ pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, S
     }
 }
 
-/// What an answerer's run that says that it is done came to: its question is answered, and nothing else is to be done. `said` are its
-/// last words.
+/// Returns the result of an answerer's run that claims to be done: its answer, and no items. `said` is the agent's last
+/// message.
 pub fn answered(said: &str) -> RunResult {
     let Some(first) = first_line(said) else {
         return RunResult::failed("it gave no answer");
@@ -137,13 +138,13 @@ pub fn answered(said: &str) -> RunResult {
     }
 }
 
-/// Returns the first line of an answer that has words.
+/// Returns the first non-blank line of an answer.
 pub fn first_line(said: &str) -> Option<String> {
     let mut lines = without_signal(said).lines().map(str::trim);
     lines.find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// Why its last words are no answer, while its session is open.
+/// Returns why the last message is no answer, while the session is open.
 pub fn unanswered(said: &str) -> Option<Refutation> {
     let is_empty = without_signal(said).trim().is_empty();
     is_empty.then(|| Refutation {
@@ -159,7 +160,7 @@ fn told_problems(text: &str, problems: &[Problem]) -> String {
         .collect()
 }
 
-/// The first of the problems, in one line.
+/// Summarizes the problems in one line: the first one, and how many more there are.
 fn reason(text: &str, problems: &[Problem]) -> String {
     let Some(first) = problems.first() else {
         return String::new();
@@ -176,9 +177,9 @@ fn reason(text: &str, problems: &[Problem]) -> String {
     )
 }
 
-/// The plan that `text` is.
+/// Parses and checks `text` as a plan.
 fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
-    // What is planned in a sandbox is done in one.
+    // Items planned in a sandbox are worked in one.
     let is_boxed = site
         .config
         .roles
@@ -218,8 +219,8 @@ fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> 
     }
 }
 
-/// The first secret in what is run for its items, and its line without it: an answer is written down without the secrets in it, and
-/// without them it would be another command.
+/// Returns the name of the first secret in the plan's commands, and its line redacted. An answer is stored with its
+/// secrets redacted, which would change the command.
 fn holds_secret(plan: &Plan) -> Option<(String, String)> {
     let mut commands = plan.items.iter().flat_map(Planned::commands);
     commands.find_map(|command| {
@@ -231,7 +232,7 @@ fn holds_secret(plan: &Plan) -> Option<(String, String)> {
     })
 }
 
-/// Where the items of its plan begin.
+/// Returns the lane in which the planned items start.
 pub fn lane(site: &Site, task: &Task) -> Status {
     task.lane.unwrap_or(match site.config.plan.lane {
         PlanLane::Pending => Status::Pending,
@@ -239,14 +240,14 @@ pub fn lane(site: &Site, task: &Task) -> Status {
     })
 }
 
-/// What the holder of a planning item is told beside its request.
+/// Returns what the prompt of a planning item adds to its request.
 pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
     let roles = site
         .config
         .roles
         .iter()
         .filter(|(_, role)| role.does == Does::Work);
-    // One queue that can't be read keeps nobody from planning.
+    // An unreadable queue must not block planning.
     let queues = site.board.queues().unwrap_or_default().into_iter();
     let texts = queues.filter_map(|queue| site.board.read(&queue).ok());
     let trust = Trust::of(site);
@@ -286,7 +287,7 @@ fn described(name: &str, role: &Role) -> String {
     }
 }
 
-/// Of an item that is not trusted it is told only that it is there.
+/// Describes a queue for the prompt. An untrusted item is only counted.
 fn state(name: &str, document: &Document<'_>, own: &TaskId, trust: &Trust<'_>) -> QueueState {
     let others = || {
         document
@@ -326,7 +327,7 @@ fn told(document: &Document<'_>, item: &Item<'_>) -> String {
         .map(|id| format!("{id} "))
         .unwrap_or_default();
     let status = task.status();
-    // Whoever trusts an item has seen no other reason of it.
+    // A person who trusts an item has seen its reason only if it is dead.
     let why = task
         .reason()
         .filter(|_| status == Status::Dead)
@@ -349,7 +350,7 @@ fn told(document: &Document<'_>, item: &Item<'_>) -> String {
     line
 }
 
-/// Markdown files of the root and of folders for specifications.
+/// Returns Markdown files of the root and of the folders for specifications.
 fn specs(root: &Path) -> Vec<String> {
     let files = walkdir::WalkDir::new(root)
         .max_depth(4)

@@ -1,8 +1,8 @@
-//! Many agents at once, each a process of its own, working queues until nothing is left that they could do.
+//! Many agents at once, each a process of its own, working queues until nothing is left for them.
 //!
-//! Each role has a seat with so many places. How many agents run follows what there is to do, between a least and a most.
-//! What dies is started again after a back-off; what dies at once five times in a row is given up. Knows nothing of boards:
-//! what there is to do, and who is idle, is told to it.
+//! Each role has a seat with a number of places. The number of running agents follows the demand, between a least and a
+//! most. A dead agent is restarted after a back-off; five immediate deaths in a row make the pool give up that seat.
+//! Knows nothing of boards: the caller reports the demand and the idle agents.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
@@ -18,19 +18,19 @@ use tavern_sys::clock;
 use tavern_sys::interrupt::{Interrupt, InterruptCause};
 use tavern_sys::process::{Bell, ProgramExit, RunningProgram, Spec, start};
 
-/// How a pool's agents are started.
+/// How the agents of a pool are started.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     pub program: PathBuf,
     pub folder: PathBuf,
     pub seats: Vec<Seat>,
-    /// So many run from the beginning, in the order of the seats.
+    /// The number of agents started at the beginning, in the order of the seats.
     pub least: usize,
-    /// Never more at once.
+    /// The most agents at once.
     pub most: usize,
-    /// From then on its agents are asked to end.
+    /// When the agents are asked to end.
     pub until: Option<Instant>,
-    /// Returns whether this line of an agent's output says that it has something to do.
+    /// Returns true if this line of an agent's output shows that it has work.
     pub is_work: fn(&str) -> bool,
 }
 
@@ -38,22 +38,22 @@ pub struct PoolConfig {
 #[derive(Clone, Debug)]
 pub struct Seat {
     pub args: Vec<OsString>,
-    /// How many at once.
+    /// The most agents of this seat at once.
     pub most: usize,
 }
 
-/// What there is for the agents of one seat.
+/// The demand for agents of one seat.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
-    /// Items in their hands, and items that they could take.
+    /// Items that these agents hold or could take.
     pub items: usize,
-    /// Those of the items that nobody has taken.
+    /// The items among them that no agent has taken.
     pub free: usize,
-    /// The processes of those that have nothing to do.
+    /// Process IDs of the idle agents.
     pub idle: Vec<u32>,
 }
 
-/// What comes out of a pool while it works.
+/// What a pool reports while it runs.
 #[derive(Debug)]
 pub enum News {
     /// A line of an agent's standard output.
@@ -62,19 +62,19 @@ pub enum News {
     Complaint(String),
     /// An agent died and is started again after the pause.
     Died { exit: ProgramExit, pause: Duration },
-    /// Agents of a seat end at once again and again; none is started there any more.
+    /// Agents of a seat keep exiting at once; no more are started there.
     GivenUp { exit: ProgramExit },
 }
 
-/// An agent that lives shorter than this did not work.
+/// An agent that lives shorter than this has died at once.
 const AT_ONCE: Duration = Duration::from_secs(5);
-/// Deaths at once in a row before the pool gives up.
+/// Immediate deaths in a row before the pool gives up a seat.
 const MOST_DEATHS: u32 = 5;
-/// How long agents may take to end politely before they are asked again.
+/// How long agents may take to end before they are asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs the pool until each of its agents has ended by itself and there is nothing more for any of them. False if a seat
-/// was given up. `bell` is rung when `demand` (of each seat) may be another.
+/// Runs the pool until all agents have ended and no seat has demand. Returns false if a seat was given up. `bell` rings
+/// when `demand` (one entry per seat) may have changed.
 pub fn run(
     config: &PoolConfig,
     interrupt: &Interrupt,
@@ -117,7 +117,7 @@ pub fn run(
     }
     let is_well = pool.places.iter().all(|place| !place.is_given_up);
     drop(pool);
-    // The readers end with the agents' pipes; what they still have to say is heard.
+    // The readers end with the agents' pipes; their remaining lines are still reported.
     while let Ok(line) = news.recv_timeout(Duration::from_secs(2)) {
         tell(line);
     }
@@ -129,20 +129,20 @@ struct Pool<'p> {
     sender: Sender<News>,
     bell: &'p Bell,
     agents: Vec<AgentProcess>,
-    /// One that died is started again in its seat at this time.
+    /// The seats of dead agents, and when each is restarted.
     again: Vec<(usize, Instant)>,
-    /// Of each seat, how it goes there.
+    /// The state of each seat.
     places: Vec<Place>,
-    /// Whether the agents were asked to hurry when they were last asked to end, and when that was.
+    /// Whether the last request to end was urgent, and when it was sent.
     asked: Option<(bool, Instant)>,
 }
 
 #[derive(Default)]
 struct Place {
-    /// In a row: those that died at once, or ended at once without having had anything to do.
+    /// Immediate deaths or exits without work, in a row.
     deaths: u32,
     is_given_up: bool,
-    /// None is started before, since the last one found nothing to do.
+    /// No agent is started before this time, since the last one found no work.
     rests_until: Option<Instant>,
 }
 
@@ -151,7 +151,7 @@ struct AgentProcess {
     child: RunningProgram,
     started: Instant,
     has_worked: Arc<AtomicBool>,
-    /// It was asked to make room for another.
+    /// Whether it was asked to make room for another agent.
     is_leaving: bool,
 }
 
@@ -165,8 +165,8 @@ impl Pool<'_> {
         seats.filter(|taken| *taken == seat).count()
     }
 
-    /// Starts what died and has waited, and whom there is something to do for; where there is no room, an idle agent of
-    /// another seat makes some.
+    /// Restarts dead agents whose back-off is over, and starts agents where there is demand. A full pool asks an idle
+    /// agent of another seat to end.
     fn follow(&mut self, demand: &mut dyn FnMut() -> Vec<Demand>) -> io::Result<()> {
         let now = clock::instant();
         let due: Vec<(usize, Instant)> = self.again.extract_if(.., |(_, at)| *at <= now).collect();
@@ -192,7 +192,7 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Asks an idle agent to end for which there is nothing to do.
+    /// Asks an idle agent without demand to end.
     fn make_room(&mut self, demand: &[Demand]) {
         if self.agents.iter().any(|agent| agent.is_leaving) {
             return;
@@ -235,7 +235,7 @@ impl Pool<'_> {
         Ok(())
     }
 
-    /// Asks the agents to end as the pool was asked.
+    /// Passes the pool's interrupt on to the agents.
     fn pass_on(&mut self, interrupt: &Interrupt) {
         if !interrupt.is_raised() {
             return;
@@ -253,7 +253,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Looks after those that have ended.
+    /// Handles agents that have exited.
     fn bury(&mut self, tell: &mut dyn FnMut(News)) {
         for place in (0..self.agents.len()).rev() {
             let Some(exit) = self.agents[place].child.exit() else {
@@ -268,7 +268,7 @@ impl Pool<'_> {
                 let is_vain = is_short && !is_asked && !agent.has_worked.load(Ordering::Relaxed);
                 place.deaths = if is_vain { place.deaths + 1 } else { 0 };
                 place.rests_until = is_vain.then(|| clock::instant() + pause(place.deaths));
-                // What only it could have done stays undone, and is listed at the end.
+                // Items that only this seat could work stay open, and are listed at the end.
                 if place.deaths > MOST_DEATHS {
                     place.rests_until = Some(clock::instant() + PATIENCE);
                 }

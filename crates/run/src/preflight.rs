@@ -1,9 +1,9 @@
-//! Could work begin here and now? Asked before anything is claimed, so that no attempt is spent on what a look would have
-//! told.
+//! Checks whether work can begin here and now, before anything is claimed. A missing prerequisite costs no attempt
+//! then.
 //!
-//! Looks at files and at the disk; nothing is started, but by [`begin`], which asks the agent program for its version, and for accounts that
-//! items need, before a look begins. A look may be one under the board's lock.
-//! It doubts: what can't be told is no hindrance, since a false alarm would keep work from being done at all.
+//! Looks at files and at the disk and starts no program, with two exceptions: [`begin`] asks the agent program for its
+//! version, and accounts that items need are checked before a look begins. A look may happen under the board's lock. An
+//! unknown state counts as ready, since a false alarm would block work.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -34,22 +34,22 @@ use tavern_store::{Content, ItemIndex, Quota};
 use tavern_sys::clock;
 use tavern_sys::process::{CommandSpec, find_program, first_program, run_command};
 
-/// One look: what was found once is not looked for again, so it is not kept for long.
+/// One look. Its findings are cached, so it must not be kept for long.
 pub struct Preflight<'a> {
     config: &'a Config,
-    /// Where the board is: its disk, and the paths that work itself may make.
+    /// The board's root: its disk is checked, and programs below it may be made by the work itself.
     root: Option<&'a Path>,
-    /// `--runner`: overrides what items and queues say.
+    /// `--runner`: overrides the runner of items and queues.
     runner: Option<&'a str>,
-    /// Runners that are closed.
+    /// Closed runners.
     closed: Vec<(String, Quota)>,
-    /// Where the work of other items is looked for, and their commits.
+    /// The site and the items' commits, to look up the work that an item depends on.
     site: Option<(&'a Site, ItemIndex<'a>)>,
     programs: RefCell<HashMap<String, bool>>,
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
-    /// Without a site nothing is started.
+    /// `None` without a site: nothing is started then.
     trust: Option<Trust<'a>>,
-    /// Where something is capped.
+    /// `None` if nothing is capped.
     spending: Option<Spending>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Preflight<'a> {
         }
     }
 
-    /// For task files that may belong to no board, whatever is closed.
+    /// For task files that may belong to no board; closed runners are ignored.
     pub fn of_parts(config: &'a Config, site: Option<&'a Site>) -> Preflight<'a> {
         let (programs, places) = (RefCell::default(), RefCell::default());
         let root = site.map(|site| site.board.root());
@@ -85,7 +85,7 @@ impl<'a> Preflight<'a> {
         }
     }
 
-    /// What every run of `role` needs, whatever the item.
+    /// Checks what every run of `role` needs, independent of the item.
     pub fn surroundings(&self, role: &str) -> Result<(), NotReady> {
         let look = || {
             self.disk()?;
@@ -105,10 +105,10 @@ impl<'a> Preflight<'a> {
             .clone()
     }
 
-    /// Room for worktrees and logs.
+    /// Checks that there is disk space for worktrees and logs.
     pub fn disk(&self) -> Result<(), NotReady> {
         let least = self.config.free_disk;
-        // A file system that doesn't tell is none that is full.
+        // A file system that reports no figures does not count as full.
         let Some((root, disk)) = self.root.and_then(|root| Some((root, statvfs(root).ok()?)))
         else {
             return Ok(());
@@ -130,7 +130,7 @@ impl<'a> Preflight<'a> {
         Ok(())
     }
 
-    /// The branch that work begins at; and a pull may have brought what is Tavern's own.
+    /// Checks the branch that work begins at. A pull may have brought files that only Tavern may write.
     fn repository(&self) -> Result<(), NotReady> {
         let Some((site, _)) = &self.site else {
             return Ok(());
@@ -139,7 +139,7 @@ impl<'a> Preflight<'a> {
         site.known_base().map_err(NotReady::from)
     }
 
-    /// The program that `worktree.setup` begins with.
+    /// Checks the program that `worktree.setup` begins with.
     pub fn set_up(&self) -> Result<(), NotReady> {
         let command = &self.config.worktree.setup;
         self.missing(command).map_or(Ok(()), |program| {
@@ -153,7 +153,7 @@ impl<'a> Preflight<'a> {
         })
     }
 
-    /// The agent program of the runner `name`.
+    /// Checks the agent program of the runner `name`.
     pub fn runner(&self, name: &str, role: &Role) -> Result<Ready, NotReady> {
         let runner = runner_named(self.config, name, role)?;
         runner.check(&surroundings::of_agents(
@@ -164,8 +164,9 @@ impl<'a> Preflight<'a> {
         ))
     }
 
-    /// What keeps agents from doing `purpose` with the item of `queue`, as config.yaml and this machine are. What the board
-    /// says (dependencies, permission, roles) is not looked at. `role` is that of the one who would review; `None`: of all.
+    /// Returns what keeps agents from doing `purpose` with an item of `queue`, judged by config.yaml and this machine.
+    /// The board's rules (dependencies, permission, roles) are not checked. `role` is the reviewer's role; `None`: all
+    /// of them.
     pub fn ready(
         &self,
         queue: &str,
@@ -183,7 +184,7 @@ impl<'a> Preflight<'a> {
         }
     }
 
-    /// Its runs, and those that are counted with them, may use more. What has no ID has had no run.
+    /// Checks the caps of the item, and of all runs that count with it. An item without ID has had no run.
     pub fn uncapped(&self, queue: &str, item: Option<&TaskId>) -> Result<(), Lack> {
         let nobody = TaskId::nobody();
         let reached = self
@@ -193,7 +194,7 @@ impl<'a> Preflight<'a> {
         reached.map_or(Ok(()), |cap| Err(cap.into()))
     }
 
-    /// What keeps even a person from it, who needs no agent program: nobody trusts it, or what it needs is not here.
+    /// Checks what a person needs too, who works without an agent program: trust, the work it builds on, and programs.
     pub fn of_anybody(
         &self,
         document: &Document<'_>,
@@ -208,7 +209,7 @@ impl<'a> Preflight<'a> {
         }
     }
 
-    /// It is trusted, and the work that it builds on is here.
+    /// Checks that the item is trusted, and that the work that it builds on is here.
     fn begun_here(
         &self,
         document: &Document<'_>,
@@ -226,7 +227,7 @@ impl<'a> Preflight<'a> {
         Ok(())
     }
 
-    /// What the task builds on is on the integration branch here.
+    /// Checks that the work that the task depends on is on the integration branch here.
     fn work_is_here(&self, task: &Task) -> Result<(), Lack> {
         let site = self.site.as_ref().filter(|_| task.worktree);
         let missing = site.and_then(|(site, index)| {
@@ -237,13 +238,13 @@ impl<'a> Preflight<'a> {
         missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
     }
 
-    /// What `task` needs of whoever works on it is here: the work that it builds on, and programs.
+    /// Checks that what `task` needs is here: the work that it depends on, and programs.
     pub fn has_needs(&self, task: &Task) -> Result<(), Lack> {
         self.work_is_here(task)?;
         self.has_programs(task)
     }
 
-    /// The settings, and what the item says, may be run here.
+    /// Checks that the settings and the item's text are trusted.
     fn trusted(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
         let is_trusted = |trust: &Trust<'_>| {
             trust
@@ -256,7 +257,7 @@ impl<'a> Preflight<'a> {
             .map_err(Lack::NotTrusted)
     }
 
-    /// The same for agents of `role`, as a claim asks it.
+    /// Returns [`Preflight::ready`] for agents of `role`, in the form that a claim takes.
     pub fn of_role<'r>(
         &'r self,
         role: &'r str,
@@ -274,7 +275,7 @@ impl<'a> Preflight<'a> {
         let Some(settings) = self.config.roles.get(role) else {
             return Ok(());
         };
-        // Most items say nothing that could be missing, and a queue may have ten thousand.
+        // Most items have no such key, and a queue may have ten thousand.
         let has_keys = item.metadata.is_some() || item.block.is_some();
         let says = front.runner.is_some()
             || has_keys
@@ -298,7 +299,7 @@ impl<'a> Preflight<'a> {
         task.map_or(Ok(()), |task| self.item(&task))
     }
 
-    /// What `task` needs besides: the runner that it names, and its programs.
+    /// Checks what else `task` needs: the runner that it names, and its programs.
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self
             .config
@@ -312,7 +313,7 @@ impl<'a> Preflight<'a> {
         self.has_programs(task)
     }
 
-    /// What its `needs` says, and the programs that its `done_when` begins with.
+    /// Checks the task's `needs`, and the programs that its `done_when` commands begin with.
     fn has_programs(&self, task: &Task) -> Result<(), Lack> {
         for name in &task.needs {
             let found = match name.strip_prefix('$') {
@@ -363,7 +364,7 @@ impl<'a> Preflight<'a> {
         })
     }
 
-    /// The variable that `task` says it needs, as its agent would get it. Its value is nobody's to see.
+    /// Checks that a variable that `task` needs is set for its agent. Never shows its value.
     fn variable(&self, name: &str, task: &Task) -> Result<(), NotReady> {
         let Some(role) = self
             .config
@@ -398,7 +399,7 @@ impl<'a> Preflight<'a> {
         ))
     }
 
-    /// The account, the program or the file that an item says it needs.
+    /// Checks that an account, program or file that an item needs is there.
     fn named(&self, name: &str) -> Result<(), NotReady> {
         if self.config.accounts.contains_key(name) {
             return self
@@ -432,10 +433,10 @@ impl<'a> Preflight<'a> {
         is_here.then_some(()).ok_or_else(lack)
     }
 
-    /// The program that `command` begins with, if that is told for sure and it is not there.
+    /// Returns the program that `command` begins with, if it is known and missing.
     fn missing(&self, command: &str) -> Option<String> {
         let program = first_program(command)?;
-        // Work may make it.
+        // The work itself may make it.
         if self
             .root
             .is_some_and(|root| Path::new(program).starts_with(root))
@@ -451,7 +452,8 @@ impl<'a> Preflight<'a> {
     }
 }
 
-/// Runs the checks of the accounts that a queue speaks of, where what was found is old. Those of settings that nobody trusts are not run.
+/// Runs the checks of accounts that a queue mentions and whose last result is old. Does nothing if the settings are not
+/// trusted.
 fn look_at_accounts(site: &Site) {
     let due = |name: &&String| site.accounts.is_due(name);
     let due: Vec<&String> = site.config.accounts.keys().filter(due).collect();
@@ -478,7 +480,7 @@ fn look_at_accounts(site: &Site) {
             timeout: ACCOUNT_LIMIT,
             ..CommandSpec::new(check, site.board.root())
         };
-        // What can't be told is no hindrance.
+        // An unknown state counts as ready.
         let Ok(result) = run_command(&spec, &site.interrupt) else {
             continue;
         };
@@ -497,7 +499,7 @@ fn look_at_accounts(site: &Site) {
 /// How long the check of an account may take.
 const ACCOUNT_LIMIT: Duration = Duration::from_secs(30);
 
-/// What there is nothing of on a disk, so that nothing at all can be written. Some have no number of files.
+/// Returns the exhausted resource of a disk, if nothing can be written. Some file systems report no inode count.
 fn used_up(disk: &StatVfs) -> Option<&'static str> {
     match disk {
         StatVfs {
@@ -514,26 +516,26 @@ fn used_up(disk: &StatVfs) -> Option<&'static str> {
     }
 }
 
-/// A PATH with folders that depend on where one is might lead to it there.
+/// Returns true if the program may exist. A relative folder in PATH might contain it elsewhere.
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let depends = || std::env::split_paths(&path).any(|folder| folder.is_relative());
     find_program(OsStr::new(program)).is_some() || (!program.contains('/') && depends())
 }
 
-/// What was found of an agent program by starting it for its version.
+/// What starting an agent program for its version has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// Name and version of the runner.
     pub runner: String,
-    /// By what it will be let in, never the key itself.
+    /// How it will sign in: a variable or a file, never the key itself.
     pub account: Option<String>,
-    /// What is not known, and may end the first run, with what to type.
+    /// What is uncertain and may end the first run, with a hint what to type.
     pub doubt: Option<(String, &'static str)>,
 }
 
 impl Tried {
-    /// The doubt in a line for people.
+    /// Formats the doubt in one line.
     pub fn doubt_line(&self) -> Option<String> {
         self.doubt
             .as_ref()
@@ -541,7 +543,7 @@ impl Tried {
     }
 }
 
-/// The agent program of the runner `name`, started for its version, and its account.
+/// Starts the agent program of the runner `name` for its version, and looks for its account.
 pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
     Trust::of(site).settings().map_err(Error::from)?;
     let runner = runner_named(&site.config, name, role)?;
@@ -570,13 +572,13 @@ pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> 
     })
 }
 
-/// The whole of it, once, before the first claim of an agent of `role`: templates are read, and the agent program is
-/// started for its version.
+/// Runs all checks once, before the first claim of an agent of `role`: reads the templates, and starts the agent
+/// program for its version.
 pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
     Trust::of(site).settings()?;
     let settings = site.role(role)?;
     let name = site.runner.as_deref().unwrap_or(&settings.runner);
-    // A name that nobody knows is a mistake of whoever typed it.
+    // An unknown runner name is a typing error.
     runner_named(&site.config, name, settings)?;
     Preflight::of(site).surroundings(role)?;
     brief::check(site, settings)?;
@@ -584,7 +586,7 @@ pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
     Ok(try_out(site, name, settings)?)
 }
 
-/// The templates of a role as they were when they were right; they are read again only when one has been saved since.
+/// When the templates of a role were last found valid. They are read again only after one has been saved.
 #[derive(Debug, Default)]
 pub struct Templates(RefCell<Option<Vec<Option<SystemTime>>>>);
 

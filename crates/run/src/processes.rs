@@ -1,4 +1,4 @@
-//! The processes of a run: found by the mark in their environment, and ended with all that they started.
+//! The processes of a run: found by a mark in their environment, and ended with all their children.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use super::record::run_of;
 use super::site::Site;
 use tavern_sys::process::{self, Mark};
 
-/// The name under which the processes that verify merges are marked, as those of runs are under their run's.
+/// The name that marks processes of merge verification, in place of a run's name.
 pub const INTEGRATION: &str = "integration";
 
-/// The mark in the environment of a run's processes: its folder, which is unique on this host.
+/// Returns the mark in the environment of a run's processes: its folder, which is unique on this host.
 pub fn mark_of(site: &Site, run: &str) -> Mark {
     Mark::run(site.board.run_dir(run).to_string_lossy())
 }
 
-/// Returns whether a process with this mark lives.
+/// Returns true if a process with this mark is alive.
 pub fn is_marked(mark: &Mark) -> bool {
     !process::table::marked(mark).is_empty()
 }
 
-/// The runs of the board of which processes live.
+/// Returns the runs of the board that have live processes.
 pub fn marked_runs(site: &Site) -> Vec<String> {
     let folder = site.board.path("runs");
     let marks = process::table::marks().into_iter();
@@ -37,15 +37,15 @@ pub fn marked_runs(site: &Site) -> Vec<String> {
         .collect()
 }
 
-/// The mark of a run that began before the repository was moved: its folder was elsewhere, and is there no longer (it is, where the
-/// repository was copied).
+/// Returns the mark of a run that began before the repository was moved. `None` if its old folder still exists: the
+/// repository was copied then.
 fn mark_before_move(site: &Site, run: &str) -> Option<Mark> {
     let worktree = run_of(&site.board, run)?.worktree;
     let folder = worktree.ancestors().nth(2)?.join("runs").join(run);
     (!folder.exists()).then(|| Mark::run(folder.to_string_lossy()))
 }
 
-/// Ends what lives of the processes that are marked with `run`, politely at first.
+/// Ends the processes marked with `run`, politely first.
 pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
     let marks = [Some(mark_of(site, run)), mark_before_move(site, run)]
         .into_iter()

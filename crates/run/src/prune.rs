@@ -1,5 +1,5 @@
-//! Which of the runs' folders are kept: those that are young, as many as there is room for, and whatever is nowhere else.
-//! Only looks; removing them is the reaper's.
+//! Which run folders are kept: young ones, as many as there is room for, and those with files that exist nowhere else.
+//! Removes nothing itself; the reaper does.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ use super::site::{SALVAGED, Site};
 use super::take_over::{AsideCell, SUBMODULES};
 use tavern_core::task::{Status, Timestamp};
 
-/// Those of all `runs` that go by `runs: {keep, size}` of config.yaml, oldest first.
+/// Returns those of `runs` that `runs: {keep, size}` of config.yaml lets go, oldest first.
 pub fn spent_runs(site: &Site, runs: Vec<Metadata>, now: Timestamp) -> Result<Vec<String>, Error> {
     let settings = &site.config.runs;
     let keep = TimeDelta::from_std(settings.keep.duration())
@@ -49,13 +49,13 @@ pub fn spent_runs(site: &Site, runs: Vec<Metadata>, now: Timestamp) -> Result<Ve
     Ok(spent)
 }
 
-/// Returns whether the run's files can be removed: its item has ended, its work is merged, and none of the files that it
-/// made are kept with the run alone.
+/// Returns true if the run's files can be removed: its item has ended, its work is merged, and no file that it made is
+/// kept with the run alone.
 pub fn may_go(site: &Site, run: &str) -> Result<bool, Error> {
     run_of(&site.board, run).map_or(Ok(false), |run| is_spent(site, &run))
 }
 
-/// Returns whether the cell that was put aside can be removed: it was taken over, or its item was completed in spite of it.
+/// Returns true if the cell that was put aside can be removed: it was imported, or its item was completed without it.
 pub fn cell_may_go(site: &Site, cell: &AsideCell) -> Result<bool, Error> {
     if cell.was_taken {
         return Ok(true);
@@ -75,7 +75,7 @@ pub fn cell_may_go(site: &Site, cell: &AsideCell) -> Result<bool, Error> {
 }
 
 fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
-    // By it is known whose cell it is.
+    // The folder's metadata is needed to import the cell.
     let has_cell = Cell::of(site, &run.run).is_there();
     let kept = Artifacts::open(&site.board, &run.run);
     if run.ended.is_none()
@@ -89,21 +89,21 @@ fn is_spent(site: &Site, run: &Metadata) -> Result<bool, Error> {
     match site.board.task(&run.task) {
         Ok(found) if found.lease.is_some() || !found.task.status().is_ended() => Ok(false),
         Ok(found) => Ok(found.task.status() == Status::Completed || is_merged(site, run)?),
-        // An item that a person deleted may come back from a save of theirs.
+        // A deleted item may come back when an editor saves an old version.
         Err(tavern_store::Error::NoTask(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What the run left is on the integration branch, or it left nothing. Nor is anything of its item kept elsewhere that
-/// is not there: what it had not committed was salvaged with that of a later run.
+/// Returns true if the run left nothing that is missing on the integration branch. That includes all salvage of its
+/// item: a later run may have salvaged uncommitted work of this one.
 fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
     let repository = site.repository()?;
     let salvaged = repository.references(&format!("{SALVAGED}{}/", run.task))?;
     let mut left: Vec<_> = salvaged.into_iter().map(|(_, id)| Some(id)).collect();
     match (&run.commit, &run.branch) {
         (Some(commit), _) => left.push(repository.commit_of(commit)?),
-        // What it has committed is not known; its item's branch is there for as long as that has something.
+        // Its commit is unknown; its item's branch exists as long as it has unmerged work.
         (None, Some(branch)) if run.damaged => {
             left.extend(repository.branch_tip(branch)?.map(Some));
         }
@@ -113,7 +113,7 @@ fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
         return Ok(left.is_empty());
     };
     for left in left {
-        // What is not there any more was not merged.
+        // A commit that no longer exists counts as not merged.
         if !left.map_or(Ok(false), |left| repository.is_ancestor(&left, &tip))? {
             return Ok(false);
         }
@@ -121,7 +121,7 @@ fn is_merged(site: &Site, run: &Metadata) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// What they take of the disk: an agent may make a file as long as it likes with nothing in it.
+/// Returns the disk space that the run's files use: a sparse file may be of any length.
 fn bytes_of(site: &Site, run: &str) -> u64 {
     let files = WalkDir::new(site.board.run_dir(run))
         .into_iter()

@@ -1,7 +1,7 @@
-//! What each item lacks to be worked on here and now. All that shows it asks here.
+//! What keeps each item from being worked now on this machine. Every display of it asks here.
 //!
-//! Three things together: what is wrong with the texts of a board ([`check`]), what the board's rules say
-//! ([`may_take`]), and what config.yaml and this machine are ([`Preflight`]).
+//! Combines three sources: errors in the board's texts ([`check`]), the board's rules ([`may_take`]), and config.yaml
+//! and this machine ([`Preflight`]).
 
 use std::cell::{LazyCell, OnceCell};
 use std::collections::{BTreeMap, HashMap};
@@ -17,33 +17,33 @@ use tavern_core::task::{Status, Task, TaskId};
 use tavern_store::{Archived, Board, NamedItem, Queue, Text, children_in, homes};
 use tavern_sys::clock;
 
-/// All items of some documents, and what is known of each other's.
+/// All items of some documents, with the status of each other.
 pub struct Readiness<'a, 't> {
     documents: &'a [(&'a str, &'a Document<'t>)],
     pub findings: Findings,
-    /// Of all items; `None`: each is looked for.
+    /// The status of every item; `None`: each is looked up.
     statuses: Option<HashMap<&'a TaskId, Status>>,
     archived: Option<Archived<'a>>,
-    /// Those at work, once they were asked for.
+    /// Items in progress, loaded on first use.
     busy: OnceCell<Vec<Task>>,
-    /// The roles, and what this machine has; nothing where settings can't be read, or of the past.
+    /// The roles, and the look at this machine; `None` if the settings can't be read, or for a past state of the board.
     here: Option<(Roles, Preflight<'a>)>,
 }
 
-/// An item that is not ended and in nobody's hands, and what it lacks; or a queue that can't be read, as line 0.
+/// An item that is neither ended nor held, and what it lacks; or an unreadable queue, with line 0.
 #[derive(Clone, Debug)]
 pub struct Unready {
     pub queue: String,
     /// Counted from 1.
     pub line: usize,
     pub task: Option<TaskId>,
-    /// With what tells it apart from others of its title.
+    /// The title, made unique if other items share it.
     pub title: String,
     pub lacks: Vec<Lack>,
 }
 
 impl Unready {
-    /// The ID, or the place.
+    /// Returns the ID, or the queue and line.
     pub fn name(&self) -> String {
         self.task.as_ref().map_or_else(
             || format!("{}:{}", self.queue, self.line),
@@ -51,14 +51,14 @@ impl Unready {
         )
     }
 
-    /// What it says is an error: it can't be read, or names a runner that there is not.
+    /// Returns true if its text has an error, or names an unknown runner.
     pub fn is_broken(&self) -> bool {
         self.lacks
             .iter()
             .any(|lack| matches!(lack, Lack::Problem { .. } | Lack::NoRunner(_)))
     }
 
-    /// What to tell of first: what time and others' work don't bring.
+    /// Returns the lack to report first: one that neither time nor other items' work resolves.
     pub fn foremost(&self) -> &Lack {
         self.lacks
             .iter()
@@ -68,7 +68,7 @@ impl Unready {
 }
 
 impl<'a, 't> Readiness<'a, 't> {
-    /// Of `documents` by their names; `queues` are the IDs of theirs.
+    /// Builds it for all items of `documents`, which are given with their names; `queues` are the IDs of their queues.
     pub fn of(
         documents: &'a [(&'a str, &'a Document<'t>)],
         queues: &[&str],
@@ -102,7 +102,7 @@ impl<'a, 't> Readiness<'a, 't> {
         };
         let findings = check(documents, &|id| archived.as_ref()?.status_of(id), &homes);
         let mut statuses = HashMap::new();
-        // A copy is told of, and counts only where there is no item.
+        // A copy counts only where the item itself does not exist.
         for is_copy in [false, true] {
             for (number, (_, document)) in documents.iter().enumerate() {
                 for (index, item) in document.items().iter().enumerate() {
@@ -123,7 +123,8 @@ impl<'a, 't> Readiness<'a, 't> {
         }
     }
 
-    /// To ask of this item only, in the document of that number, of `documents` by the IDs of their queues: no more of the documents is read than that takes.
+    /// Builds it for one item, given as document number and item; `documents` are named by queue ID. Reads no more of
+    /// the documents than that needs.
     fn of_one(
         documents: &'a [(&'a str, &'a Document<'t>)],
         board: &'a Board,
@@ -146,7 +147,7 @@ impl<'a, 't> Readiness<'a, 't> {
         }
     }
 
-    /// How many items of the queue are archived.
+    /// Returns how many items of the queue are archived.
     pub fn archived(&self, queue: &Queue) -> usize {
         self.archived
             .as_ref()
@@ -164,14 +165,15 @@ impl<'a, 't> Readiness<'a, 't> {
         live.or_else(|| self.archived.as_ref()?.status_of(id))
     }
 
-    /// The text of the item, by the places of its document and of itself, has a problem.
+    /// Returns true if the text of the item has a problem; both arguments are indices.
     pub fn is_faulty(&self, document: usize, item: usize) -> bool {
         let found = self.documents[document].1.item(item);
         found.quarantined && !found.aside
             || self.findings.quarantined.contains_key(&(document, item))
     }
 
-    /// What the item lacks: nothing if it is ended or in somebody's hands. For `seeker`; `None`: for those whose role it is.
+    /// Returns what the item lacks; empty if it is ended or held. `seeker` is the agent that asks; `None` stands for
+    /// agents of the item's role.
     pub fn lacks(&self, document: usize, item: usize, seeker: Option<&Seeker<'_>>) -> Vec<Lack> {
         let problem = self.findings.quarantined.get(&(document, item));
         let problem = problem.map(|(why, hint)| Lack::Problem {
@@ -192,7 +194,7 @@ impl<'a, 't> Readiness<'a, 't> {
                 hint: None,
             }];
         }
-        // The steps of an item are part of it.
+        // Steps are part of their item.
         let is_step = item.within.is_some() && item.id.is_none();
         let Some((roles, look)) = self.here.as_ref().filter(|_| !is_step) else {
             return problem.into_iter().collect();
@@ -237,14 +239,15 @@ impl<'a, 't> Readiness<'a, 't> {
         };
         let missing =
             purpose.and_then(|purpose| look.ready(queue, document, item, purpose, None).err());
-        // What the rules say of what a mistake makes of it is no news.
+        // A faulty text also violates the board's rules; only the problem itself is reported.
         let taken = taken.err().map(|lack| lack.told_in(document));
         let taken = taken.filter(|lack| problem.is_none() || lack.is_of_settings());
         problem.into_iter().chain(taken).chain(missing).collect()
     }
 }
 
-/// The texts of `queues`, then those of the board's other queues, since items speak of each other; and what can't be read.
+/// Returns the texts of `queues`, then of the board's other queues, since items refer to each other; and the unreadable
+/// ones.
 pub fn texts(board: &Board, queues: &[Queue]) -> (Vec<Text>, Vec<Unready>) {
     let (mut texts, mut lost) = (Vec::new(), Vec::new());
     let others = board
@@ -277,7 +280,7 @@ pub fn texts(board: &Board, queues: &[Queue]) -> (Vec<Text>, Vec<Unready>) {
     (texts, lost)
 }
 
-/// Of what lacks something, what no amount of agents' work frees; and how many of the others time or work may still free.
+/// Splits off the items that no agent's work can unblock. Returns them, and how many others time or work may unblock.
 pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
     use Lack::{BackOff, Children, Closed, Dependencies, Touches};
     let (stuck, others): (Vec<Unready>, Vec<Unready>) = unready
@@ -294,7 +297,7 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
     (stuck, later)
 }
 
-/// What one item of `queue` lacks, for those whose role it is.
+/// Returns what one item of `queue` lacks, for agents of its role.
 pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.open()).collect();
@@ -313,7 +316,7 @@ pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     lacks().unwrap_or_default()
 }
 
-/// The documents of `texts` by the names of their queues.
+/// Pairs the documents of `texts` with the IDs of their queues.
 fn named<'a>(texts: &'a [Text], documents: &'a [Document<'a>]) -> Vec<(&'a str, &'a Document<'a>)> {
     texts
         .iter()
@@ -326,7 +329,7 @@ fn here(site: &Site) -> (Roles, Preflight<'_>) {
     (site.config.known_roles(), Preflight::of(site))
 }
 
-/// All items of `queues` that lack something.
+/// Returns all items of `queues` that lack something.
 pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
     let (texts, mut unready) = texts(&site.board, queues);
     unready.retain(|lost| queues.iter().any(|queue| queue.id == lost.queue));
