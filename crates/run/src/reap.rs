@@ -1,7 +1,7 @@
-//! Clearing up after what died: leases, orphaned processes, worktrees, agent files, temp files.
+//! Clears up after dead processes: leases, orphaned processes, worktrees, agent files, temp files.
 //!
-//! First a plan, then its execution: what a dry run prints is what the real run does. Nothing that an agent made is
-//! thrown away: before a worktree is removed, what it holds is kept.
+//! A plan comes first, then its execution, so a dry run prints what a real run does. Nothing that an agent made is
+//! lost: the content of a worktree is kept before the worktree is removed.
 #![expect(
     clippy::disallowed_methods,
     reason = "a run writes its artifacts and worktree"
@@ -37,22 +37,22 @@ use tavern_store::{AgentFile, Archived, HAND, Note, Slot, life, walk_log};
 use tavern_sys::clock;
 use tavern_sys::files;
 
-/// Temp files and half-written folders younger than this may still be somebody's.
+/// Temp files and half-written folders younger than this may still be in use.
 const YOUNG_SECONDS: i64 = 60;
 
-/// An event that lies further ahead was written by a clock that was wrong.
+/// An event further in the future than this was written by a wrong clock.
 const CLOCK_SECONDS: i64 = 60;
 
-/// So many of the newest events are looked at for a back-off.
+/// The number of newest events searched for a back-off.
 const MOST_EVENTS: usize = 10_000;
 
-/// One thing to do.
+/// One action of the reaper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
-    /// End the processes of a run that nobody supervises any more.
+    /// End the processes of a run that has no supervisor any more.
     EndRun { run: String },
-    /// Give a task back whose holder is gone, or whose lease ran out.
+    /// Return a task whose holder is gone or whose lease expired.
     GiveBack {
         task: TaskId,
         token: Option<Token>,
@@ -60,29 +60,29 @@ pub enum Action {
         blame: Blame,
         why: String,
     },
-    /// Write the file of a lease again that has gone or can't be read, as the log has it.
+    /// Restore a missing or unreadable lease file from the log.
     PutBackLease { task: TaskId, token: Token },
-    /// Remove a lease whose item is no longer in progress; without a token one that can't be read.
+    /// Remove a lease whose item is no longer in progress; `None` is the token of an unreadable one.
     DropLease { task: TaskId, token: Option<Token> },
-    /// Keep what an ended task's worktree holds, then remove it.
+    /// Keep the content of an ended task's worktree, then remove the worktree.
     RemoveWorktree { task: TaskId, path: PathBuf },
     /// End the back-off of an item that was written while the clock was ahead.
     EndBackOff { task: TaskId },
-    /// Put an item that has waited for too long into the dead letter lane.
+    /// Put an item that has waited too long into the dead letter lane.
     Expire { task: TaskId, why: String },
     /// Remove the file of an agent that is gone.
     RemoveAgent { name: String },
-    /// Move items that have ended from a queue to its archive.
+    /// Move ended items from a queue to its archive.
     Archive { queue: String, items: usize },
-    /// Delete the branch of an ended item, all of which is on the integration branch.
+    /// Delete the branch of an ended item that is fully merged.
     DeleteBranch { task: TaskId, branch: String },
-    /// Remove the folder of a run that is old, or one too many.
+    /// Remove the folder of a run that is too old, or for which there is no room.
     RemoveRun { run: String },
-    /// Remove a cell that was taken over, or could not be, though its item was completed.
+    /// Remove a cell that was imported, or that could not be but whose item was completed.
     RemoveCell { run: String },
-    /// Remove a temp file that a crash left.
+    /// Remove a temp file left by a crash.
     RemoveTemp { path: PathBuf },
-    /// Remove a lock that a killed git has left in the repository.
+    /// Remove a lock that a killed git left in the repository.
     RemoveLock { path: PathBuf },
 }
 
@@ -156,18 +156,18 @@ impl std::fmt::Display for Action {
 /// How thorough a plan is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// What keeps others from working: dead holders and run-out leases. For an agent, before each claim.
+    /// Dead holders and expired leases, which block other agents. Used by an agent before each claim.
     Leases,
-    /// What killed programs have left. For an agent at its end.
+    /// Also the remains of killed programs. Used by an agent at its end.
     Dead,
-    /// Everything, also the upkeep that nothing waits for: archives, branches, old runs, temp files.
+    /// Also upkeep that blocks nothing: archives, branches, old runs, temp files.
     All,
 }
 
-/// Does what keeps others from working, and tells of it; false if there was nothing, or another reaper is at it.
+/// Clears what blocks other agents, and reports each action. Returns false if there was nothing to do, or another
+/// reaper is at work.
 ///
-/// # Errors
-/// The board can't be read or written.
+/// # Errors The board can't be read or written.
 pub fn clear(
     site: &Site,
     looks: &mut ExpiredLeases,
@@ -179,7 +179,7 @@ pub fn clear(
     let Some(slot) = site.board.try_reap_slot()? else {
         return Ok(false);
     };
-    // What a crash has left half done shows only now.
+    // Settling first shows what a crash has left half done.
     site.board.settle()?;
     for action in plan(site, Scope::Leases, looks)? {
         if execute(site, &action, &slot)? {
@@ -189,12 +189,12 @@ pub fn clear(
     Ok(true)
 }
 
-/// What there is to clear.
+/// Returns the actions that are due.
 pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<Action>, Error> {
     let now = clock::now();
     let mut actions = Vec::new();
     let items = Items::of(site, scope, now)?;
-    // Also where it can't be read at the moment.
+    // Includes leases that can't be read at the moment.
     let mut leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
     let mut leases = site.board.leases()?;
     looks.retain(&leases);
@@ -213,7 +213,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         .filter(|task| !lost.iter().any(|lease| lease.task == *task))
     {
         match items.status(&task) {
-            // As if it had none.
+            // Treated as an item without a lease.
             Some(status) if status.is_held() => drop(leased.remove(&task)),
             None if !items.is_all => {}
             _ => actions.push(Action::DropLease { task, token: None }),
@@ -246,7 +246,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         let Some((blame, why)) = verdict else {
             continue;
         };
-        // Also where it died before it could say with what it works: its set-up may still run.
+        // Its holder may have died before the lease named its work: its set-up may still run.
         let run = run_name(&lease.task, lease.token);
         if is_open(site, &run) {
             actions.push(Action::EndRun { run });
@@ -273,7 +273,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
         if !status.is_held() || leased.contains(task) || items.own.contains(task) {
             continue;
         }
-        // It is held by the document alone: its lease was lost with the log, or a person has typed that.
+        // Only the document says that it is held: its lease was lost with the log, or a person typed that.
         let runs = runs_of(&site.board, task)?;
         if runs.is_empty() && site.board.is_only_typed(task)? {
             continue;
@@ -314,7 +314,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
     Ok(actions)
 }
 
-/// The run has no end yet, or processes of it live.
+/// Returns true if the run has no recorded end, a cell, or live processes.
 fn is_open(site: &Site, run: &str) -> bool {
     let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
     has_no_end || Cell::of(site, run).is_there() || is_marked(&mark_of(site, run))
@@ -323,17 +323,17 @@ fn is_open(site: &Site, run: &str) -> bool {
 /// The items of all queues.
 struct Items {
     statuses: Vec<(TaskId, Status)>,
-    /// Leases whose files have gone or can't be read.
+    /// Leases whose files are missing or unreadable.
     lost: Vec<Lease>,
-    /// Those that a person has put there, and no claim.
+    /// Items that a person, and no claim, put in progress.
     own: HashSet<TaskId>,
-    /// Those whose back-off was written while the clock was ahead.
+    /// Items whose back-off was written while the clock was ahead.
     ahead: Vec<TaskId>,
-    /// When those that wait have waited for too long.
+    /// When waiting items expire.
     expiries: Vec<Expiry>,
-    /// False if a queue could not be read: what is not in `statuses` may still be in that one.
+    /// False if a queue could not be read: an item missing from `statuses` may be there.
     is_all: bool,
-    /// How many are to be archived, by queue.
+    /// How many items are due for the archive, by queue.
     due: Vec<(String, usize)>,
 }
 
@@ -411,7 +411,7 @@ impl Items {
     }
 }
 
-/// Of the tasks that are `waiting` those of which the log tells last of a time that is still to come, and no person did it.
+/// Returns those of the `waiting` tasks whose last event in the log lies in the future and is not a person's.
 fn told_ahead(
     site: &Site,
     mut waiting: HashSet<TaskId>,
@@ -483,7 +483,7 @@ fn plan_dead(
     }
     let folder = site.board.path("worktrees");
     let mut worktrees = children(&folder);
-    // Those of which only git's registration is left, since a removal was killed.
+    // A killed removal may leave only git's registration.
     worktrees.extend(site.repository()?.worktrees_in(&folder)?);
     worktrees.sort();
     worktrees.dedup();
@@ -497,7 +497,7 @@ fn plan_dead(
         else {
             continue;
         };
-        // An item that a person deleted has no status, and no way back either.
+        // A deleted item has no status, and can't come back.
         if !leased.contains(&task) && items.status(&task).map_or(items.is_all, Status::is_ended) {
             actions.push(Action::RemoveWorktree { task, path });
         }
@@ -549,7 +549,7 @@ fn plan_upkeep(
     Ok(())
 }
 
-/// Branches of items that have ended, where all of a branch is merged: a person's own are none of these.
+/// Plans to delete fully merged branches of ended items. A person's own branches are never among these.
 fn plan_branches(
     site: &Site,
     leased: &HashSet<TaskId>,
@@ -580,7 +580,7 @@ fn plan_branches(
     Ok(())
 }
 
-/// Where files are replaced, or folders taken out of sight before they are deleted.
+/// Returns the folders where files are replaced, or where folders are hidden before they are deleted.
 fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
     let mut folders: Vec<PathBuf> = [
         "",
@@ -610,8 +610,8 @@ fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-/// Does it, unless that is no longer called for; true if it was done, or would be in a dry run. The caller holds the board's reap slot, so that two
-/// reapers never work on the same worktree.
+/// Executes the action, unless it is no longer due. Returns true if it was done, or would be in a dry run. The caller
+/// holds the board's reap slot, so two reapers never work on the same worktree.
 pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error> {
     if site.board.is_dry() {
         return Ok(true);
@@ -645,7 +645,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
         Action::RemoveRun { run } => remove_run(site, run),
         Action::RemoveCell { run } => remove_cells(site, run),
         Action::RemoveAgent { name } => {
-            // Another one may go by the name by now.
+            // Another agent may use the name by now.
             let is_back =
                 |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
             if site.board.agents().iter().any(is_back) {
@@ -655,13 +655,13 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
             Ok(true)
         }
         Action::Archive { queue, .. } => {
-            // An editor may have put the file aside for a moment.
+            // An editor may have moved the file away for a moment.
             let Ok(queue) = site.board.queue_by_id(queue) else {
                 return Ok(false);
             };
             Ok(site.board.archive(&queue, &archive_policy(site))? > 0)
         }
-        // The folder of a removed worktree, say: what was in it is kept already.
+        // A folder here is a removed worktree, say, whose content was kept before.
         Action::RemoveTemp { path } if path.is_dir() => remove_folder(path),
         Action::RemoveLock { path } => Ok(site.repository()?.remove_stale_lock(path)?),
         Action::RemoveTemp { path } => match fs::remove_file(path) {
@@ -673,7 +673,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
 
 fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
     if run == INTEGRATION {
-        // Whoever has the slot by now has ended them, and its own must live.
+        // The slot's next holder has ended these processes, and its own must live.
         let Some(_slot) = site.board.try_merge_slot()? else {
             return Ok(false);
         };
@@ -682,7 +682,7 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
     let task = run.rsplit_once('@').and_then(|(task, _)| task.parse().ok());
     let lease = task.and_then(|task| site.board.lease(&task).ok().flatten());
     let lease = lease.filter(|lease| run_name(&lease.task, lease.token) == run);
-    // Its holder may have renewed after all.
+    // Its holder may have renewed the lease after all.
     if lease.is_some_and(|lease| life(&lease.holder) != Life::Gone && lease.is_live(clock::now())) {
         return Ok(false);
     }
@@ -706,7 +706,7 @@ fn give_back(
         .as_ref()
         .map(|lease| lease.role.as_str())
         .unwrap_or_default();
-    // Whoever has one try has had it, however it ended, once the agent program was started or was about to be.
+    // A role with one try has used it once the agent program was about to start, however it ended.
     let has_begun = lease.as_ref().is_some_and(|lease| lease.work.is_some());
     let is_spent = has_begun && site.config.roles.get(role).is_some_and(|role| role.once);
     let blame = if is_spent { Blame::Agent } else { blame };
@@ -737,7 +737,7 @@ fn give_back(
     submit(site, task, &event)
 }
 
-/// False if it is no longer called for.
+/// Submits the event. Returns false if it is no longer due.
 fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
     match site.board.submit(task, event, &Note::default()) {
         Ok(done) => {
@@ -746,7 +746,7 @@ fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
             }
             Ok(true)
         }
-        // Somebody was faster, the holder has renewed after all, or a person has taken the item out, or is to mend it first.
+        // Another process was faster, the holder has renewed, or a person has removed the item or must fix it first.
         Err(
             tavern_store::Error::Refused(_)
             | tavern_store::Error::NoTask(_)
@@ -756,7 +756,7 @@ fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
     }
 }
 
-/// Out of sight first: killed in between, what is left of it is a temp folder.
+/// Hides the folder first: if the reaper is killed in between, the rest is a temp folder.
 fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
     if !may_go(site, run)? {
         return Ok(false);
@@ -771,7 +771,7 @@ fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
 }
 
 fn remove_cells(site: &Site, run: &str) -> Result<bool, Error> {
-    // One that is being taken over is only then put aside.
+    // A cell is put aside only at the end of its import, which holds the slot.
     let _slot = site.board.cell_slot()?;
     let mut was_removed = false;
     for cell in cells_aside(&site.board)
@@ -789,7 +789,7 @@ fn remove_folder(path: &Path) -> Result<bool, Error> {
 }
 
 fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
-    // A person may have reopened it, and somebody taken it.
+    // A person may have reopened the item, and an agent taken it.
     match site.board.task(task) {
         Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {}
         Err(tavern_store::Error::NoTask(_)) if site.board.lease(task)?.is_none() => {}
@@ -808,7 +808,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
 
 fn is_old(path: &Path, now: Timestamp) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
-    // What is gone, or can't be looked at, is not ours to remove.
+    // A file that is gone or can't be examined must not be removed.
     modified
         .is_ok_and(|modified| (now - clock::whole_seconds(modified)).num_seconds() > YOUNG_SECONDS)
 }

@@ -1,4 +1,4 @@
-//! Makes anew of a run's folder what can be made from the rest of it, the log and git, and says what can't.
+//! Rebuilds the files of a run's folder from its other files, the log and git, and reports what can't be rebuilt.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,18 +16,18 @@ use crate::runner::{MOST_ANSWER, OUTPUT_LOG, PROMPT, THREAD_LOG};
 use tavern_git::CommitId;
 use tavern_sys::process::excerpt::excerpt;
 
-/// What became of a run's folder. Of what was whole nothing is said.
+/// The result of rebuilding a run's folder. Intact files are not listed.
 #[derive(Debug, Default, Serialize)]
 pub struct Rebuilt {
-    /// Files that were missing, empty or torn, and are whole again.
+    /// Files that were missing, empty or torn, and are restored.
     pub made: BTreeSet<String>,
-    /// Files that are missing or empty, and are made from nothing else.
+    /// Files that are missing or empty, and can't be rebuilt.
     pub lost: BTreeSet<String>,
-    /// It still runs: its files are its program's, and nothing was done.
+    /// The run is still active, and its files were left alone.
     pub runs: bool,
 }
 
-/// Writes what is missing, empty or torn; nothing that is whole. Of a run that has gone meanwhile there is nothing to say.
+/// Writes the files that are missing, empty or torn, and no others. Returns an empty result for a run that is gone.
 pub fn rebuild(site: &Site, run: &str) -> Result<Rebuilt, Error> {
     let mut rebuilt = Rebuilt::default();
     let Some(metadata) = run_of(&site.board, run) else {
@@ -57,7 +57,7 @@ pub fn rebuild(site: &Site, run: &str) -> Result<Rebuilt, Error> {
     if metadata.damaged && !is_whole(&artifacts) {
         let known = Metadata {
             commit: tip.map(|tip| tip.as_str().to_owned()),
-            // All that the log tells of its end is known.
+            // The log's record of its end is complete.
             damaged: metadata.outcome.is_none(),
             ..metadata.clone()
         };
@@ -75,7 +75,7 @@ fn is_missing(artifacts: &Artifacts, name: &str) -> bool {
     artifacts.read(name).trim_matches('\0').is_empty()
 }
 
-/// What is missing or empty, was there once, and is made from nothing else.
+/// Returns the files that are missing or empty, existed once, and can't be rebuilt.
 fn lost(artifacts: &Artifacts, run: &Metadata) -> BTreeSet<String> {
     let is_missing = |name: &str| is_missing(artifacts, name);
     let are_missing = |names: [&str; 2]| names.into_iter().all(is_missing);
@@ -94,7 +94,7 @@ fn lost(artifacts: &Artifacts, run: &Metadata) -> BTreeSet<String> {
     lost.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// What its agent said last, by its log. On the way the calls of tools are taken from that.
+/// Returns the agent's last message from its log, and restores the files of its tool calls on the way.
 fn reread(
     site: &Site,
     artifacts: &Artifacts,
@@ -119,7 +119,7 @@ fn reread(
     Ok(artifacts.read(OUTPUT_LOG).trim_end_matches('\n').to_owned())
 }
 
-/// Where its work began and where it ended. What the last run of an item came to is what the item's branch has.
+/// Returns the commits at which the run's work began and ended. The end of an item's last run is the tip of its branch.
 fn ends(site: &Site, run: &Metadata) -> Result<(Option<CommitId>, Option<CommitId>), Error> {
     let base = run.base.as_ref().and_then(|base| base.parse().ok());
     let tip = match (&run.commit, &run.branch) {

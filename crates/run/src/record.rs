@@ -1,4 +1,4 @@
-//! Who writes `metadata.json`, and who reads it.
+//! Writing and reading of `metadata.json`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -26,17 +26,17 @@ use tavern_sys::process::excerpt::excerpt;
 
 pub use super::metadata::{Metadata, run_name};
 
-/// Why a run has ended whose end nobody has seen.
+/// The reason recorded for a run whose end was not observed.
 pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
 
-/// Denials of a run that are kept, and bytes of each.
+/// The most denials kept of a run, and the most bytes of each.
 const MOST_DENIALS: usize = 100;
 const MOST_OF_DENIAL: usize = 4 << 10;
 
-/// Runs that are looked at for the newest ones of some kind: a board may have many thousands.
+/// The most runs searched for the newest ones of some kind: a board may have many thousands.
 const MOST_LOOKED_AT: usize = 2_000;
 
-/// Keeps what its program is told.
+/// Keeps the prompt and the rules that the agent is given.
 fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
     artifacts.write(PROMPT, &job.prompt)?;
     if job.rules.is_empty() {
@@ -46,7 +46,7 @@ fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
     }
 }
 
-/// The one writer of a run's `metadata.json`. It is told what happens, and each time the file is replaced whole.
+/// The only writer of a run's `metadata.json`. The file is replaced as a whole after each event.
 pub struct Record<'a> {
     site: &'a Site,
     artifacts: Artifacts,
@@ -54,9 +54,9 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Of a run that begins now with what `job` says.
+    /// Begins the record of a new run for `job`.
     pub fn begin(site: &'a Site, metadata: Metadata, job: &Job) -> Result<Record<'a>, Error> {
-        // One of the same claim that was killed: what it has used stays known.
+        // An earlier run of the same claim was killed: its usage must stay known.
         close_run(site, &metadata.run)?;
         let artifacts = Artifacts::create(&site.board, &metadata.run)?;
         let record = Record {
@@ -64,13 +64,13 @@ impl<'a> Record<'a> {
             artifacts,
             metadata,
         };
-        // First of all: a run with a prompt and without this is taken for a damaged one.
+        // Saved first: a run with a prompt and without metadata counts as damaged.
         record.save()?;
         keep_told(&record.artifacts, job)?;
         Ok(record)
     }
 
-    /// Of a run that began earlier, perhaps in another process; `None` if nothing is known of it.
+    /// Opens the record of an earlier run, perhaps of another process; `None` if nothing is known of it.
     pub fn open(site: &'a Site, run: &str) -> Option<Record<'a>> {
         let metadata = run_of(&site.board, run)?;
         Some(Record {
@@ -84,7 +84,7 @@ impl<'a> Record<'a> {
         &self.artifacts
     }
 
-    /// What was written of it is still there.
+    /// Returns true if the metadata file still exists.
     pub fn is_kept(&self) -> bool {
         self.artifacts.path(METADATA).exists()
     }
@@ -93,7 +93,7 @@ impl<'a> Record<'a> {
         &self.metadata
     }
 
-    /// It begins once more, in another session and with the whole prompt, which has these learnings.
+    /// Records that the run starts over in a new session, with a full prompt that contains these learnings.
     pub fn begins_anew(&mut self, job: &Job, knowledge: &[String]) -> Result<(), Error> {
         keep_told(&self.artifacts, job)?;
         self.metadata.knowledge = knowledge.to_vec();
@@ -101,7 +101,7 @@ impl<'a> Record<'a> {
         self.save()
     }
 
-    /// Its agent was told this learning while it ran. If that can't be written now, it is when the program ends.
+    /// Records a learning that the agent received while it ran. A failed write is made up for when the program ends.
     pub fn knows(&mut self, learning: String) {
         self.metadata.knowledge.push(learning);
         if self.is_kept() {
@@ -109,8 +109,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Its program says with which model it works: a session that goes on has the same. If that can't be written now, it is when the
-    /// program ends.
+    /// Records the model that the program reports, since a resumed session keeps it. A failed write is made up for when
+    /// the program ends.
     pub fn works_with(&mut self, model: String) {
         let model = Some(model);
         if self.metadata.model != model {
@@ -119,7 +119,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Its program has ended, and left `commit`.
+    /// Records that the program has ended and left `commit`.
     pub fn program_ended(
         &mut self,
         ended: &SessionEnd,
@@ -149,7 +149,7 @@ impl<'a> Record<'a> {
         self.save()
     }
 
-    /// What its agent said last sums up only what it has done: why it failed is another thing.
+    /// Sets outcome and reason. The agent's last message only sums up its work; a failure's reason replaces it.
     fn comes_to(&mut self, outcome: Outcome, reason: String) {
         if outcome != Outcome::Success {
             self.metadata.summary = summary(&reason);
@@ -157,23 +157,23 @@ impl<'a> Record<'a> {
         (self.metadata.outcome, self.metadata.reason) = (Some(outcome), Some(reason));
     }
 
-    /// What it has used by now, for those who count it with other runs. If that can't be written now, it is when it has
-    /// ended.
+    /// Records its usage so far, which other runs count towards shared caps. A failed write is made up for at the end
+    /// of the run.
     pub fn uses(&mut self, usage: Usage) {
         self.metadata.usage = usage;
-        // What was removed meanwhile is told of, and not made anew before.
+        // A file that was removed meanwhile is reported, not recreated here.
         if self.is_kept() {
             drop(self.save());
         }
     }
 
-    /// What it did that is no part of its work and breaks a rule.
+    /// Records acts that are no part of its work and break a rule.
     pub fn strayed(&mut self, acts: Vec<Breach>) -> Result<(), Error> {
         self.metadata.acts = acts;
         self.save()
     }
 
-    /// What its agent says of it, which is not verified yet, and the breaches that a person is asked about.
+    /// Records the agent's answer, not verified yet, and the breaches that a person is asked about.
     pub fn answered(&mut self, answer: &AgentAnswer, breaches: Vec<Breach>) -> Result<(), Error> {
         self.metadata.breaches = breaches;
         self.comes_to(answer.outcome(), answer.reason());
@@ -191,7 +191,8 @@ impl<'a> Record<'a> {
         self.save()
     }
 
-    /// What it came to, whether `done_when` passed if it was run, and the commit that was looked at.
+    /// Records the result of the verification, whether `done_when` passed if it was run, and the commit that was
+    /// checked.
     pub fn verified(
         &mut self,
         result: &RunResult,
@@ -204,14 +205,14 @@ impl<'a> Record<'a> {
         self.save()
     }
 
-    /// A person's talk with its agent is over.
+    /// Records that a person's chat with its agent is over.
     pub fn talked(&mut self, exit: &str, commit: Option<&CommitId>) -> Result<(), Error> {
         self.metadata.reason = Some("chat".to_owned());
         self.left(commit);
         self.close(Outcome::Success, format!("chat: {exit}"), clock::now())
     }
 
-    /// Writes the end that nobody else could write, for what it says in `why`. A run that has ended stays as it is.
+    /// Records the end of a run that could not do so itself. A run that has ended stays as it is.
     pub fn died(&mut self, outcome: Outcome, why: &str) -> Result<(), Error> {
         if self.metadata.ended.is_some() {
             return Ok(());
@@ -227,7 +228,7 @@ impl<'a> Record<'a> {
         self.close(outcome, summary(why), seen)
     }
 
-    /// When it is known to have run last: who died may be found days later.
+    /// Returns when it is known to have run last: a dead run may be found days later.
     fn last_seen(&self) -> Timestamp {
         let lease = self.site.board.lease(&self.metadata.task).ok().flatten();
         let beat = lease
@@ -242,7 +243,7 @@ impl<'a> Record<'a> {
             .map_or_else(clock::now, |last| last.min(clock::now()))
     }
 
-    /// It could not go on to its end: what it came to instead.
+    /// Records the result of a run that could not go on to its end.
     pub fn broke_off(&mut self, result: &RunResult) -> Result<(), Error> {
         if self.metadata.ended.is_none() {
             return self.died(result.outcome(), &result.reason());
@@ -255,7 +256,7 @@ impl<'a> Record<'a> {
         self.metadata.outcome = Some(outcome);
         self.metadata.summary = summary;
         let recorded = recorded(self.site, &self.metadata);
-        // What it told last may be more than what its program wrote down.
+        // The last reported usage may be more than the program's own record has.
         if recorded.total() >= self.metadata.usage.total() {
             let usd = self.metadata.usage.usd.max(recorded.usd);
             self.metadata.usage = Usage { usd, ..recorded };
@@ -266,14 +267,14 @@ impl<'a> Record<'a> {
         self.save()
     }
 
-    /// The branch's tip, with its patch where it is another than before.
+    /// Records the branch's tip, and its patch if the tip has changed.
     fn left(&mut self, commit: Option<&CommitId>) {
         let Some(commit) =
             commit.filter(|commit| self.metadata.commit.as_deref() != Some(commit.as_str()))
         else {
             return;
         };
-        // It can be made anew: a failure to write it harms nothing.
+        // The patch can be rebuilt, so a failed write is harmless.
         if let Some(Ok(base)) = self.metadata.base.as_ref().map(|base| base.parse())
             && let Some(patch) = patch(self.site, &base, commit)
         {
@@ -287,12 +288,12 @@ impl<'a> Record<'a> {
     }
 }
 
-/// When the program of a run has said something last: a supervisor renews its lease whether that does or not.
+/// Returns when the program of a run last wrote output. The supervisor renews the lease even if it writes none.
 pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
     Artifacts::open(board, run).last_written(LOGS.into_iter())
 }
 
-/// Writes down what a run has used; the first time also what others had before that was written down.
+/// Records the usage of a run; the first time also the usage of the runs before.
 fn write_spent(site: &Site, spent: Spent) -> Result<(), Error> {
     let mut all = if site.board.has_spent() {
         Vec::new()
@@ -303,12 +304,12 @@ fn write_spent(site: &Site, spent: Spent) -> Result<(), Error> {
     site.board.write_spent(&all)
 }
 
-/// What the runs that have ended have used.
+/// Returns the usage of the runs that have ended.
 pub fn spent_by_ended(board: &Board) -> Vec<Spent> {
     board.spent().unwrap_or_else(|| spent_before(board))
 }
 
-/// The same, by what the runs have left.
+/// Collects the same from the metadata of the runs.
 fn spent_before(board: &Board) -> Vec<Spent> {
     let runs = runs(board).unwrap_or_default();
     runs.into_iter()
@@ -316,9 +317,9 @@ fn spent_before(board: &Board) -> Vec<Spent> {
         .collect()
 }
 
-/// What is known of one run; of a damaged one by its other traces.
+/// Returns the metadata of one run; of a damaged one as far as other traces show it.
 pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
-    // A file of the board may name a run that is none, elsewhere; and the file itself says another name than its folder's.
+    // A file of the board may name a run outside the runs folder, and metadata may carry another name than its folder.
     if Path::new(run).file_name() != Some(OsStr::new(run)) {
         return None;
     }
@@ -329,20 +330,20 @@ pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
     })
 }
 
-/// Whether the run with this folder has ended, as it says itself.
+/// Returns true if the metadata in this folder says that the run has ended.
 pub fn is_over(folder: &Path) -> bool {
     let text = files::read(folder.join(METADATA)).unwrap_or_default();
     serde_json::from_slice(&text).is_ok_and(|run: Metadata| run.ended.is_some())
 }
 
-/// Writes the end of a run whose supervisor died.
+/// Records the end of a run whose supervisor died.
 pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
     Record::open(site, run).map_or(Ok(()), |mut record| {
         record.died(Outcome::Killed, DEAD_SUPERVISOR)
     })
 }
 
-/// What a run has used up that nobody follows any more, as its program has recorded it.
+/// Returns the usage of a run without supervisor, from its program's own record.
 fn recorded(site: &Site, run: &Metadata) -> Usage {
     let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else {
         return Usage::default();
@@ -354,7 +355,8 @@ fn recorded(site: &Site, run: &Metadata) -> Usage {
     program.recorded(session, &env, run.started)
 }
 
-/// The role in which the item was worked, whatever it says by now; what was made without a run has the item's.
+/// Returns the role in which the item was worked, even if the item names another now. Work without a run has the
+/// item's.
 pub fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
     let does = |run: &Metadata| {
         site.config
@@ -371,12 +373,12 @@ pub fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
         .unwrap_or_else(|| DEFAULT_ROLE.to_owned()))
 }
 
-/// The metadata of all runs, oldest first. Folders that are no run's are passed over.
+/// Returns the metadata of all runs, oldest first. Skips folders that are not runs'.
 pub fn runs(board: &Board) -> Result<Vec<Metadata>, Error> {
     Ok(read_runs(board, run_names(board)?))
 }
 
-/// The newest runs that are wanted, no more than `most`, oldest first. Whose run of theirs a newer one hides by far is not looked for.
+/// Returns the newest wanted runs, at most `most`, oldest first. Only the newest runs of the board are searched.
 pub fn newest_runs(
     board: &Board,
     most: usize,
@@ -399,7 +401,7 @@ pub fn newest_runs(
     Ok(runs)
 }
 
-/// The runs of one task, oldest first.
+/// Returns the runs of one task, oldest first.
 pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
     let prefix = format!("{task}@");
     Ok(read_runs(
@@ -408,8 +410,8 @@ pub fn runs_of(board: &Board, task: &TaskId) -> Result<Vec<Metadata>, Error> {
     ))
 }
 
-/// The token of the task's newest run; 0 if it has had none. The log tells it in a few lines, where a board may have
-/// thousands of runs.
+/// Returns the token of the task's newest run; 0 if it has had none. Reads the log, since a board may have thousands of
+/// runs.
 pub fn last_token(board: &Board, task: &TaskId) -> Result<Token, Error> {
     let mut token = None;
     walk_log(board, Some(task), &mut |entry| {
@@ -422,11 +424,11 @@ pub fn last_token(board: &Board, task: &TaskId) -> Result<Token, Error> {
     }
 }
 
-/// The names of all runs by their tasks, for who asks for those of many.
+/// The names of all runs by task, for callers that need the runs of many tasks.
 pub struct RunNames(HashMap<String, Vec<String>>);
 
 impl RunNames {
-    /// Lists them. Their files are not read.
+    /// Lists them without reading their files.
     pub fn list(board: &Board) -> Result<RunNames, Error> {
         let mut names: HashMap<String, Vec<String>> = HashMap::new();
         for name in run_names(board)? {
@@ -437,7 +439,7 @@ impl RunNames {
         Ok(RunNames(names))
     }
 
-    /// The runs of one task, oldest first.
+    /// Returns the runs of one task, oldest first.
     pub fn runs_of(&self, board: &Board, task: &TaskId) -> Vec<Metadata> {
         read_runs(board, self.0.get(task.as_str()).into_iter().flatten())
     }
@@ -464,7 +466,7 @@ fn read_runs(board: &Board, names: impl Iterator<Item = impl AsRef<str>>) -> Vec
     runs
 }
 
-/// The first sentence or line of `text`, cut to 150 characters.
+/// Returns the first non-blank line of `text`, cut to 150 characters.
 fn summary(text: &str) -> String {
     let line = text
         .lines()
@@ -477,19 +479,19 @@ fn summary(text: &str) -> String {
     }
 }
 
-/// Longest `diff.patch`, in bytes.
+/// The most bytes of `diff.patch`.
 const PATCH_LIMIT: usize = 4 << 20;
 
-/// The text of `diff.patch`; `None` where git can't tell it.
+/// Returns the text of `diff.patch`; `None` if git fails.
 pub(super) fn patch(site: &Site, base: &CommitId, tip: &CommitId) -> Option<String> {
     let repository = site.repository().ok()?;
-    // What others have merged since the branch began is not taken away by it.
+    // The diff starts at the fork, so that it does not revert merges made since the branch began.
     let fork = repository.fork(base, tip).ok().flatten();
     let patch = repository.diff(fork.as_ref().unwrap_or(base), tip, PATCH_LIMIT);
     patch.ok().map(|patch| patch.text)
 }
 
-/// What a program was not allowed to do, a line each.
+/// Formats the denied calls, one per line.
 fn denials(all: &[Denial]) -> Vec<String> {
     let line =
         |denial: &Denial| excerpt(&format!("{} {}", denial.tool, denial.input), MOST_OF_DENIAL);

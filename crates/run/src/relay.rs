@@ -1,4 +1,4 @@
-//! The relay: what others find out while an agent runs is told to it between two of its steps, where it concerns its item.
+//! The relay: passes other agents' new learnings to a running agent between two of its steps, if they concern its item.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -15,31 +15,31 @@ use tavern_store::walk_log;
 use tavern_sys::clock;
 use tavern_sys::secrets::redact;
 
-/// So many learnings are the most that an agent is told in so long a time.
+/// An agent gets at most so many learnings per interval.
 const MOST: usize = 5;
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Follows what others find out while one agent runs.
+/// Follows the learnings of other agents while one agent runs.
 pub(super) struct Relay<'a> {
     site: &'a Site,
     task: &'a Task,
     run: String,
-    /// What is older was known when its prompt was written.
+    /// Older learnings were known when the prompt was written.
     since: Timestamp,
-    /// The last event of the log that was looked at.
+    /// The last event of the log that was read.
     seen: u64,
-    /// There may be something to tell.
+    /// There may be something to pass on.
     has_news: bool,
-    /// What its prompt has, and what it was told since.
+    /// The learnings in the prompt, and those passed on since.
     known: HashSet<String>,
-    /// Learnings that were handed over in these words, and not yet read.
+    /// Learnings and the words in which they were sent, not read by the agent yet.
     said: Vec<(String, String)>,
-    /// When the latest ones were handed over.
+    /// When the latest ones were sent.
     times: VecDeque<Instant>,
 }
 
 impl<'a> Relay<'a> {
-    /// Of an agent that begins now with the prompt of `brief`.
+    /// Begins the relay for an agent that starts now with the prompt of `brief`.
     pub(super) fn begin(
         site: &'a Site,
         task: &'a Task,
@@ -62,10 +62,10 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Something was logged: sees whether anybody has found out something.
+    /// Looks for new learnings after something was logged.
     pub(super) fn look(&mut self) {
         let seen = self.seen;
-        // What can't be read now is looked at with the next event.
+        // If the log can't be read now, the next event reads it.
         drop(walk_log(&self.site.board, None, &mut |entry| {
             let is_new = entry.seq > seen;
             self.seen = self.seen.max(entry.seq);
@@ -74,7 +74,7 @@ impl<'a> Relay<'a> {
         }));
     }
 
-    /// How long there is nothing to hand over.
+    /// Returns how long there is nothing to pass on.
     pub(super) fn patience(&self) -> Duration {
         if self.has_news {
             self.pause()
@@ -83,7 +83,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Until it may be told of one more.
+    /// Returns the time until one more may be passed on.
     fn pause(&self) -> Duration {
         let first = self.times.front().filter(|_| self.times.len() == MOST);
         first.map_or(Duration::ZERO, |first| {
@@ -91,7 +91,7 @@ impl<'a> Relay<'a> {
         })
     }
 
-    /// Hands over what is new and concerns the item, in the words of `brief`, as far as it may be now.
+    /// Passes on new learnings that concern the item, in the words of `brief`, as far as the limit allows.
     pub(super) fn pass_on(&mut self, brief: &Brief<'_>, session: &mut Session) {
         if !self.patience().is_zero() {
             return;
@@ -107,7 +107,7 @@ impl<'a> Relay<'a> {
         {
             let id = learned.id.clone();
             self.known.insert(id.clone());
-            // What can't be put into words, or is heard no more, is told to its successor.
+            // A learning that can't be phrased or delivered is left to the prompt of the next run.
             let Ok(words) = brief
                 .relayed(learned)
                 .map(|words| redact(&words).into_owned())
@@ -123,7 +123,7 @@ impl<'a> Relay<'a> {
         self.has_news = !found.is_empty();
     }
 
-    /// The learning that the agent has read with these words; `None` if it was none of these.
+    /// Returns the learning that the agent has read with these words; `None` if it is none of these.
     pub(super) fn read(&mut self, words: &str) -> Option<String> {
         let place = self.said.iter().position(|(_, said)| said == words)?;
         Some(self.said.remove(place).0)

@@ -1,5 +1,5 @@
-//! From what a run came to, to the event that says so: whose fault it was, and when it is tried again. A provider that
-//! failed closes its runner for the whole board.
+//! Turns a run's result into the event that reports it: who is to blame, and when it is retried. A failed provider
+//! closes its runner for the whole board.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tavern_store::config::OutcomePolicy;
 use tavern_store::{Claimed, Entry, Quota};
 use tavern_sys::clock;
 
-/// The event that reports `result` for its holder.
+/// Returns the event that reports `result` for its holder.
 pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
     let (task, token) = (&held.task, held.lease.token);
     match result {
@@ -75,7 +75,7 @@ fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
         failure.resets_at,
         &held.lease.role,
     );
-    // A runner that is closed is what is waited for: a person who opens it frees the task with it.
+    // The task waits for its closed runner: a person who opens the runner also frees the task.
     let not_before = retry.not_before.filter(|_| failure.runner.is_none());
     let (token, retry, reason) = (
         held.lease.token,
@@ -102,8 +102,7 @@ fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
 /// Closes the runner whose provider failed, for every agent of the board: until the provider's own time, else for the
 /// outcome's back-off. Returns it if it was open before.
 ///
-/// # Errors
-/// The board can't be written.
+/// # Errors The board can't be written.
 pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Quota)>, Error> {
     let RunResult::Failed(RunFailure {
         outcome,
@@ -135,11 +134,11 @@ pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Q
     Ok((!was_closed).then(|| (runner.clone(), quota)))
 }
 
-/// What of a provider's window may be used before nothing more is begun: work that is under way is to come to its end.
+/// The share of a provider's window after which no run is started, so that running work can finish.
 const FULL: f64 = 0.95;
 
-/// Closes `runner` until its provider allows more, where hardly anything is left of that by `windows`. Returns it if it was
-/// open before.
+/// Closes `runner` until its provider allows more, if `windows` show that hardly anything is left. Returns the quota if
+/// the runner was open before.
 pub fn close_window(site: &Site, runner: &str, windows: &[RateWindow]) -> Option<Quota> {
     let now = clock::now();
     let full = full_window(windows, now)?;
@@ -153,7 +152,7 @@ pub fn close_window(site: &Site, runner: &str, windows: &[RateWindow]) -> Option
         ),
         needs_person: false,
     };
-    // It is closed for as long, or it can't be written now: then the provider itself says so later.
+    // A failed write is harmless: the provider itself refuses later.
     site.board
         .close_runner(runner, &quota, now)
         .ok()
@@ -161,7 +160,7 @@ pub fn close_window(site: &Site, runner: &str, windows: &[RateWindow]) -> Option
         .map(|()| quota)
 }
 
-/// That which is used up and ends last.
+/// Returns the used-up window that ends last.
 fn full_window(windows: &[RateWindow], now: Timestamp) -> Option<RateWindow> {
     let is_full = |window: &RateWindow| window.used >= FULL && window.resets_at > now.timestamp();
     windows
@@ -171,13 +170,13 @@ fn full_window(windows: &[RateWindow], now: Timestamp) -> Option<RateWindow> {
         .max_by_key(|window| window.resets_at)
 }
 
-/// Up to a tenth of `wait`, and ten seconds at most, so that not all boards of a person come back in the same moment.
+/// Returns up to a tenth of `wait`, at most ten seconds, so that a person's boards do not all return at once.
 fn jitter(wait: TimeDelta) -> TimeDelta {
     let random = i32::from(uuid::Uuid::new_v4().as_bytes()[0]);
     (wait / 10).clamp(TimeDelta::zero(), TimeDelta::seconds(10)) * random / 255
 }
 
-/// The event for approved work that could not be integrated.
+/// Returns the event for approved work that could not be integrated.
 pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     Event::SendBack {
@@ -186,7 +185,7 @@ pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str)
     }
 }
 
-/// How often the work on `task` may be rejected: whoever has one run for it has no second one after a rejection either.
+/// Returns how often the work on `task` may be rejected. A role with a single run gets no second one after a rejection.
 pub fn rounds(site: &Site, task: &Task) -> u32 {
     let name = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     let is_once = site.config.roles.get(name).is_some_and(|role| role.once);
@@ -217,7 +216,7 @@ fn judged(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
     }
 }
 
-/// How a task that came to nothing is tried again. `role` is its holder's.
+/// Returns how a task is retried after a run without success. `role` is its holder's.
 pub fn retry(
     site: &Site,
     task: &Task,
@@ -238,7 +237,7 @@ pub fn retry(
             task.state.returns + 1,
         )
     };
-    // The bound is reached with the first.
+    // Without retries the limit is reached at once.
     let most = if policy.retry { most } else { 0 };
     Retry {
         blame,
@@ -247,8 +246,8 @@ pub fn retry(
     }
 }
 
-/// How long until a task is tried again after the `nth` time. Of what its own program is to blame for that one's runner may say; a script
-/// is tried again at once, unless the outcome's own back-off is set.
+/// Returns the back-off before the `nth` retry. The runner of a program at fault may set its own. A script is retried
+/// at once, unless the outcome's back-off is set.
 fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
     let runner = site
         .config
@@ -265,7 +264,7 @@ fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) 
     .wait(nth)
 }
 
-/// What config.yaml says of an outcome that gives the task back.
+/// Returns the settings for an outcome that returns the task.
 pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
     let outcomes = &site.config.outcomes;
     match outcome {
@@ -285,7 +284,7 @@ pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
     }
 }
 
-/// How often an item is tried: as it says itself, or its queue, the role that it is for, or the board.
+/// Returns the maximum of attempts: the item's, its queue's, the role's, or the board's.
 pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
     let of_role = || site.config.roles.get(role)?.max_attempts;
     task.max_attempts
@@ -293,7 +292,7 @@ pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
         .unwrap_or(site.config.max_attempts)
 }
 
-/// The end of a back-off that begins now.
+/// Returns the end of a back-off that begins now.
 pub fn back_off(wait: Duration) -> Option<Timestamp> {
     let wait = TimeDelta::from_std(wait).unwrap_or(TimeDelta::MAX);
     (wait > TimeDelta::zero()).then(|| {

@@ -1,4 +1,4 @@
-//! What an agent's program has reported of its item by itself, before its run was over: that is what the run came to.
+//! A report that the agent program itself made on its item before the run was over. It is the result of the run.
 
 use super::error::Error;
 use super::result::{Ruling, RunResult, ShownBy, Verdict};
@@ -8,14 +8,14 @@ use tavern_core::event::Kind;
 use tavern_core::task::Status;
 use tavern_store::{Claimed, Entry, walk_log};
 
-/// A report that bears the name and the token of the item's holder.
+/// A report with the name and the token of the item's holder.
 pub struct OwnReport {
     pub result: RunResult,
-    /// What the item became by it.
+    /// The item's status after the report.
     pub status: Status,
 }
 
-/// The report, if it is the last that happened to the item.
+/// Returns the report, if it is the item's last event.
 pub fn reported(site: &Site, held: &Claimed) -> Result<Option<OwnReport>, Error> {
     let (task, lease) = (&held.task.id, &held.lease);
     let mut last = None;

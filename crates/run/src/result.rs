@@ -1,5 +1,5 @@
-//! What a run came to, a reviewer's verdict too. It knows how an agent's answer becomes a result, and nothing of what follows
-//! for the item.
+//! Results of runs, reviewers' verdicts included. Knows how an agent's answer becomes a result, and nothing of the
+//! effects on the item.
 
 use std::fmt;
 
@@ -14,35 +14,35 @@ use tavern_core::task::{TaskId, Timestamp};
 use tavern_core::yaml;
 use tavern_git::CommitId;
 
-/// How an agent's part of a run ended: with something that is looked at before it counts, or with what stands as it is.
+/// How the agent's part of a run ended: with an answer that still has to be verified, or with a final result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentAnswer {
-    /// It ended well: its work is to be verified, its plan to be read.
+    /// It ended well: work is to be verified, a plan to be read.
     Done {
         /// For people.
         reason: String,
-        /// It did not say that it is done.
+        /// Whether it did not state that it is done.
         is_silent: bool,
-        /// Where `done_when` has passed while its session was open.
+        /// The commit at which `done_when` has passed while its session was open.
         proven: Option<CommitId>,
     },
-    /// It judged work that may have moved on meanwhile.
+    /// Its judgment of work, which may have changed meanwhile.
     Verdict(Verdict),
     Result(RunResult),
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunResult {
-    /// Work that passed its verification at `commit`; none where it needs no repository.
+    /// Work that passed verification at `commit`; `None` if it needs no repository.
     Passed {
         commit: Option<String>,
         reason: String,
         shown_by: ShownBy,
     },
-    /// Work that waits for children, which are named.
+    /// Work that waits for these children.
     Parked(Vec<TaskId>),
-    /// Work in review was judged. The reason is the verdict in a line, or that the work has moved on.
+    /// Work in review was judged. The reason is the verdict in one line, or that the work has changed.
     Reviewed {
         verdict: Verdict,
         reason: String,
@@ -51,37 +51,37 @@ pub enum RunResult {
         plan: Plan,
         reason: String,
     },
-    /// A person is asked this.
+    /// A question to a person.
     Asks(String),
     /// `done_when` was run and did not pass.
     Refuted(String),
-    /// The agent, its program or its work failed, or their surroundings did.
+    /// The agent, its program, its work or its environment failed.
     Failed(RunFailure),
 }
 
-/// What shows that work is done.
+/// What proves that work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownBy {
     /// Its `done_when` has passed.
     Commands,
-    /// There are none, and whoever did it says so: an agent, a person, or a script that exits with 0.
+    /// No commands: the agent, a person, or a script that exits with 0 states it.
     Word,
-    /// There are none, and its agent did not say so: a person has to look at it.
+    /// No commands, and the agent did not state it: a person has to check.
     Nothing,
 }
 
-/// Why a run came to nothing.
+/// Why a run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFailure {
     pub outcome: Outcome,
     pub reason: String,
-    /// The runner whose provider failed, or refused; until when, if it said so.
+    /// The runner whose provider failed or refused, and until when, if the provider reported that.
     pub runner: Option<String>,
     pub resets_at: Option<Timestamp>,
 }
 
 impl AgentAnswer {
-    /// It says that it is done, and nothing of it is proven yet.
+    /// The agent states that it is done, without proof yet.
     pub fn done(reason: String) -> AgentAnswer {
         AgentAnswer::Done {
             reason,
@@ -90,7 +90,8 @@ impl AgentAnswer {
         }
     }
 
-    /// What the end of the program says by its structure, not by its words; only a successful end may ask a question.
+    /// Derives the answer from the structure of the program's end, not from its words. Only a successful end may ask a
+    /// question.
     pub fn of(ended: &SessionEnd, runner: &str) -> AgentAnswer {
         match (ended.outcome, &ended.signal) {
             (Outcome::Success, Signal::Waiting(question)) => {
@@ -115,7 +116,7 @@ impl AgentAnswer {
         }
     }
 
-    /// In one line, for people.
+    /// Formats it in one line, for people.
     pub fn reason(&self) -> String {
         match self {
             AgentAnswer::Done { reason, .. } => reason.clone(),
@@ -139,7 +140,7 @@ impl From<RunResult> for AgentAnswer {
 }
 
 impl RunResult {
-    /// Of a run that did not succeed.
+    /// Returns the result of a run that did not succeed.
     pub fn of(
         outcome: Outcome,
         runner: &str,
@@ -161,7 +162,7 @@ impl RunResult {
         }
     }
 
-    /// The fault is the agent's, or its work's.
+    /// Returns a failure of the agent or its work.
     pub fn failed(reason: impl Into<String>) -> RunResult {
         RunResult::failed_as(Outcome::Failed, reason)
     }
@@ -187,7 +188,7 @@ impl RunResult {
         }
     }
 
-    /// In one line, for the item, the log and people.
+    /// Formats it in one line, for the item, the log and people.
     pub fn reason(&self) -> String {
         match self {
             RunResult::Parked(children) => {
@@ -203,7 +204,7 @@ impl RunResult {
         }
     }
 
-    /// The commit that passed.
+    /// Returns the commit that passed.
     pub fn commit(&self) -> Option<&str> {
         match self {
             RunResult::Passed { commit, .. } => commit.as_deref(),
@@ -211,7 +212,7 @@ impl RunResult {
         }
     }
 
-    /// When the provider's limit ends, if it said so.
+    /// Returns when the provider's limit ends, if the provider reported that.
     pub fn resets_at(&self) -> Option<Timestamp> {
         match self {
             RunResult::Failed(failure) => failure.resets_at,
@@ -219,7 +220,7 @@ impl RunResult {
         }
     }
 
-    /// What is asked of a person.
+    /// Returns the question to a person.
     pub fn question(&self) -> Option<&str> {
         match self {
             RunResult::Asks(question) => Some(question),
@@ -228,21 +229,21 @@ impl RunResult {
     }
 }
 
-/// What a reviewer says of one commit.
+/// A reviewer's verdict on one commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub verdict: Ruling,
-    /// In a line or two.
+    /// One or two lines.
     #[serde(default)]
     pub summary: String,
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// The commit that was looked at; what an agent writes there does not count.
+    /// The commit that was reviewed. An agent's own entry is ignored.
     #[serde(default)]
     pub commit: Option<String>,
 }
 
-/// Approve or reject: there is nothing between.
+/// Approve or reject; there is no third choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ruling {
@@ -257,7 +258,7 @@ pub enum Ruling {
     Reject,
 }
 
-/// One thing that was found.
+/// A finding of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     #[serde(default)]
@@ -271,7 +272,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// How much a finding weighs.
+/// The weight of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
@@ -279,7 +280,7 @@ pub enum FindingSeverity {
     Minor,
     #[default]
     Major,
-    /// It must not be merged like this.
+    /// Must not be merged like this.
     #[serde(alias = "critical")]
     Blocker,
 }
@@ -288,7 +289,8 @@ const FORM_OF_VERDICT: &str = "its verdict has another form than this: `verdict:
     `summary: …`, `findings: [{severity: nit, minor, major or blocker, file: …, line: …, text: …}]`";
 
 impl Verdict {
-    /// The verdict that the `answer` gives, which names the `nonce` if there is one, or why it is none.
+    /// Parses the verdict in `answer`, which must name the `nonce` if there is one. Returns why there is none
+    /// otherwise.
     pub fn read(answer: &str, nonce: Option<&str>) -> Result<Verdict, String> {
         let block = final_block(without_signal(answer), &["yaml", "json"], nonce)?;
         // JSON is YAML.
@@ -311,7 +313,7 @@ impl Verdict {
         }
     }
 
-    /// The summary and the findings, the worst first, a line each.
+    /// Formats the summary and the findings, worst first, one per line.
     pub fn words(&self) -> String {
         let mut findings: Vec<&Finding> = self.findings.iter().collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -323,7 +325,7 @@ impl Verdict {
         lines.join("\n")
     }
 
-    /// The ruling and the first of its words.
+    /// Formats the ruling and the first line of its words.
     pub fn line(&self) -> String {
         let ruling = if self.verdict == Ruling::Approve {
             "approved"

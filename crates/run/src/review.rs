@@ -10,10 +10,10 @@ use tavern_core::task::Task;
 use tavern_git::CommitId;
 use tavern_store::Claimed;
 
-/// The verdict as Tavern took it.
+/// The verdict as Tavern accepted it.
 const TAKEN: &str = "verdict.json";
 
-/// The commit that is to be looked at; `None` for a task that needs no repository.
+/// Returns the commit to review; `None` for a task that needs no repository.
 pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
     if !task.worktree {
         return Ok(None);
@@ -29,12 +29,12 @@ pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
     )
 }
 
-/// The commit that the item names, in full where it is in the repository.
+/// Returns the commit that the item names, in full if the repository has it.
 pub fn named(site: &Site, task: &Task) -> Result<Option<String>, Error> {
     let Some(named) = task.commit() else {
         return Ok(None);
     };
-    // What a person has typed may be no revision.
+    // A commit typed by a person may be invalid.
     let found = site.repository()?.commit_of(named).ok().flatten();
     Ok(Some(found.map_or_else(
         || named.to_owned(),
@@ -42,8 +42,8 @@ pub fn named(site: &Site, task: &Task) -> Result<Option<String>, Error> {
     )))
 }
 
-/// What a reviewer's run that says that it is done came to: its verdict, if it gave one on the commit that it was to look
-/// at. `said` are its last words.
+/// Returns the result of a reviewer's run that claims to be done: its verdict, if there is one on the commit to review.
+/// `said` is the agent's last message.
 pub fn judge(
     site: &Site,
     folder: &Path,
@@ -71,12 +71,13 @@ pub fn judge(
     Ok(AgentAnswer::Verdict(verdict))
 }
 
-/// The verdict that a run has left.
+/// Returns the verdict that a run has left.
 pub fn taken(artifacts: &Artifacts) -> Option<Verdict> {
     serde_json::from_str(&artifacts.read(TAKEN)).ok()
 }
 
-/// What is left of a verdict if the work has moved on meanwhile: then it is looked at anew, once it is verified.
+/// Turns the verdict into a result. A verdict on work that has changed meanwhile becomes a rejection, so that the new
+/// work is verified and reviewed again.
 pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunResult, Error> {
     let mut reason = verdict.line();
     if let Some(moved) = moved(site, &held.task)? {
@@ -89,7 +90,7 @@ pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunR
     Ok(RunResult::Reviewed { verdict, reason })
 }
 
-/// In words, where the task's branch is by now, if not where it is in review.
+/// Returns a message if the task's branch has moved away from the commit in review.
 pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
     let (true, Some(named)) = (task.worktree, &task.commit()) else {
         return Ok(None);

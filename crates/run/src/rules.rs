@@ -1,4 +1,4 @@
-//! What a run has changed, against the rules of config.yaml.
+//! Checks the changes of a run against the rules of config.yaml.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use tavern_core::rule::{Breach, Consequence, in_words, names, of_lines, of_paths
 use tavern_git::CommitId;
 use tavern_store::walk_log;
 
-/// Its rules are such that git has to be asked what a run has changed.
+/// Returns true if a rule needs git to list what a run has changed.
 pub(super) fn are_for_files(site: &Site) -> bool {
     site.config
         .rules
@@ -20,10 +20,9 @@ pub(super) fn are_for_files(site: &Site) -> bool {
         .any(|rule| !rule.paths.is_empty() || rule.lines.is_some())
 }
 
-/// The rules that the work of `run` breaks as it is now, whatever its agent says.
+/// Returns the rules that the current work of `run` breaks.
 ///
-/// # Errors
-/// Its worktree can't be read.
+/// # Errors Its worktree can't be read.
 pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
     let rules = &site.config.rules;
     let base = run
@@ -35,7 +34,7 @@ pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> 
     };
     let (repository, folder) = (site.repository()?, &run.worktree);
     let tip = site.tip_of(folder)?;
-    // What others have merged meanwhile is none of its work, be it brought into the branch or taken over by it.
+    // Work merged meanwhile is not the run's own, even if it has been merged into its branch.
     let merged = site
         .integration_tip()?
         .map_or(Ok(None), |merged| repository.fork(&merged, &tip))?;
@@ -71,12 +70,12 @@ pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> 
     Ok(breaches)
 }
 
-/// A person was asked about it, and said yes.
+/// Returns true if a person was asked about the breach and agreed.
 fn is_allowed(site: &Site, run: &Metadata, breach: &Breach) -> bool {
     answer_to(site, run, breach).is_some_and(|answer| is_yes(&answer))
 }
 
-/// What a person said when they were last asked about it; nothing if they only let it go on.
+/// Returns a person's answer when they were last asked about the breach; `None` if they only resumed the item.
 fn answer_to(site: &Site, run: &Metadata, breach: &Breach) -> Option<String> {
     let (mut answer, mut was_asked) = (None, false);
     let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
@@ -95,7 +94,8 @@ fn answer_to(site: &Site, run: &Metadata, breach: &Breach) -> Option<String> {
         .map(|()| answer.unwrap_or_default())
 }
 
-/// What earlier runs of the item did that is no part of its work, and of which nobody was asked: they came to another end.
+/// Returns acts of earlier runs of the item that are no part of its work and that no person was asked about: these runs
+/// ended in another way.
 pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
     let earlier = runs_of(&site.board, &run.task)?
         .into_iter()
@@ -108,7 +108,7 @@ pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, E
         .collect())
 }
 
-/// The work of the run before this one was done, and a person said yes to all that they were asked about: there is nothing left to do.
+/// Returns true if the previous run's work was done and a person has agreed to all its breaches: nothing is left to do.
 pub(super) fn are_allowed(site: &Site, run: &Metadata) -> bool {
     let earlier = runs_of(&site.board, &run.task).unwrap_or_default();
     let Some(last) = earlier.iter().rfind(|other| other.token < run.token) else {
@@ -121,7 +121,7 @@ pub(super) fn are_allowed(site: &Site, run: &Metadata) -> bool {
             .all(|breach| is_allowed(site, run, breach))
 }
 
-/// What becomes of work that is done and breaks rules; the answer as it is where that only is to be told.
+/// Returns the answer for finished work that breaks rules; unchanged if the breaches are only to be logged.
 pub(super) fn judged(answer: AgentAnswer, breaches: &[Breach]) -> AgentAnswer {
     let worst = breaches.iter().map(|breach| breach.consequence).max();
     let words = |consequence| {
