@@ -1,7 +1,7 @@
-//! What of the board may be run here, or told to an agent: what a person has trusted, and what was made in this clone.
+//! What of the board may be run here, or shown to an agent: what a person has trusted, and what was made in this clone.
 //!
-//! The one question before anything is started. Who asks has settings and an item as they were read; the answer is by their words
-//! alone, so that nothing can come in between.
+//! Checked before anything is started. The caller passes settings and items as it has read them, and the answer depends
+//! on their text alone, so nothing can change in between.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -22,27 +22,27 @@ use tavern_store::config::{FILE, SCHEDULES};
 use tavern_store::{Board, Digest, KNOWLEDGE, Queue, Trusted};
 use tavern_sys::files;
 
-/// What may be run, as it is known while this value lives.
+/// What is trusted, as known while this value lives.
 pub struct Trust<'s> {
     site: &'s Site,
     trusted: RefCell<Option<Trusted>>,
     settings: OnceCell<Result<(), Untrusted>>,
-    /// What was found not to be made here.
+    /// Parts found not to be made here.
     look: OnceCell<HashMap<Digest, Doubt>>,
 }
 
-/// What git has brought, and nobody has trusted.
+/// An untrusted part of the board, which came from elsewhere.
 #[derive(Clone, Debug)]
 pub struct Stranger {
     pub part: Clause,
-    /// Where it stands: a file, and of an item its line, counted from 1.
+    /// Its file, and the line of an item, counted from 1.
     pub place: PathBuf,
     pub line: Option<usize>,
-    /// What it said when it was last trusted.
+    /// Its text when it was last trusted.
     pub was: Option<String>,
-    /// An agent would take it as it stands.
+    /// Whether an agent would take it as it stands.
     is_open: bool,
-    /// What git holds of it.
+    /// The digest of git's version of it.
     committed: Option<Digest>,
 }
 
@@ -57,13 +57,13 @@ impl<'s> Trust<'s> {
         }
     }
 
-    /// config.yaml, as this program has read it, and the board's templates.
+    /// Checks config.yaml, as this program has read it, and the board's templates.
     pub fn settings(&self) -> Result<(), Untrusted> {
         let look = || self.refuse(settings(self.site));
         self.settings.get_or_init(look).clone()
     }
 
-    /// The settings, and all that the item says.
+    /// Checks the settings, and the item's text.
     pub fn item(&self, task: &Task) -> Result<(), Untrusted> {
         self.settings()?;
         if self.knows(task) {
@@ -73,36 +73,35 @@ impl<'s> Trust<'s> {
         }
     }
 
-    /// All that the item says is known to be trusted, or made here. git is not asked, for which others would wait.
+    /// Returns true if the item's whole text is known to be trusted. Does not ask git, so others need not wait for it.
     pub fn knows(&self, task: &Task) -> bool {
         self.site.board.trusts_all()
             || self.with_trusted(|trusted| trusted.has(&Clause::digest_of(task)))
     }
 
-    /// What the queue of `document` says of all its items, and to a planner.
+    /// Checks the queue's front matter, which applies to all its items and is shown to planners.
     pub fn front(&self, document: &Document<'_>) -> Result<(), Untrusted> {
         self.refuse(front(document, "the front matter of its queue".to_owned()))
     }
 
-    /// What stands around the items of `document`.
+    /// Checks the text around the items of `document`.
     pub fn prose(&self, document: &Document<'_>) -> Result<(), Untrusted> {
         self.refuse(Clause::of_prose(document, "its queue"))
     }
 
-    /// What the file of the learning `id` says.
+    /// Checks the file of the learning `id`.
     pub fn learning(&self, id: &str, learning: &Learning) -> Result<(), Untrusted> {
         self.refuse([of_learning(id, learning)])
     }
 
-    /// What the board's schedules say.
+    /// Checks the board's schedules.
     pub fn schedules(&self, text: &str) -> Result<(), Untrusted> {
         self.refuse([Clause::of_file(SCHEDULES, text.to_owned())])
     }
 
-    /// The settings, the item, and what its queue says of it.
+    /// Checks the settings, the item, and the front matter of its queue.
     ///
-    /// # Errors
-    /// Not all of it is trusted, or the queue can't be read.
+    /// # Errors Not all of it is trusted, or the queue can't be read.
     pub fn item_of(&self, queue: &Queue, task: &Task) -> Result<(), Error> {
         let text = self.site.board.read(queue)?.content;
         let (_, body) = front::read(&text, &mut Vec::new());
@@ -110,12 +109,12 @@ impl<'s> Trust<'s> {
         Ok(self.item(task)?)
     }
 
-    /// All that stands on the board and in the files that were named, is open, and has not been trusted.
+    /// Returns all untrusted parts of the board and of the named files.
     pub fn unknown(&self) -> Vec<Stranger> {
         self.look()
     }
 
-    /// Refuses to begin with `queues` where the settings, or anything that is open there, are not trusted.
+    /// Refuses to begin with `queues` if the settings, or an open part of these queues, are untrusted.
     pub fn queues(&self, queues: &[Queue]) -> Result<(), Untrusted> {
         if self.site.board.trusts_all() {
             return Ok(());
@@ -132,7 +131,7 @@ impl<'s> Trust<'s> {
         })
     }
 
-    /// Trusts these from now on, and what people make of them.
+    /// Trusts these parts from now on.
     pub fn allow(&self, unknown: impl IntoIterator<Item = Stranger>) -> Result<(), Error> {
         let digests = unknown.into_iter().flat_map(|one| {
             let before = one
@@ -145,7 +144,7 @@ impl<'s> Trust<'s> {
         Ok(self.with_trusted(|trusted| trusted.add(digests.chain([agreed()])))?)
     }
 
-    /// Trusts nothing from now on but what was made here.
+    /// Revokes all trust; only what was made here stays trusted.
     pub fn forget(&self) -> Result<bool, Error> {
         Ok(self.with_trusted(Trusted::forget)?)
     }
@@ -159,7 +158,7 @@ impl<'s> Trust<'s> {
         if parts.iter().all(is_known) {
             return Ok(());
         }
-        // What was made here is known from now on; what can't be read is not. What git has brought stays so.
+        // Looking remembers what was made here. Changes from git, and what can't be read, stay untrusted.
         let look = || {
             self.look()
                 .iter()
@@ -184,7 +183,7 @@ impl<'s> Trust<'s> {
         })
     }
 
-    /// Of what was not made here.
+    /// Returns where an untrusted part came from.
     fn came(&self, one: &Stranger) -> Doubt {
         let root = fs::canonicalize(self.site.board.root());
         if root.is_ok_and(|root| !one.place.starts_with(root)) {
@@ -194,7 +193,7 @@ impl<'s> Trust<'s> {
         }
     }
 
-    /// Looks where all that is not known came from, and remembers what was made here.
+    /// Finds out where all unknown parts came from, and remembers those made here. Returns the others.
     fn look(&self) -> Vec<Stranger> {
         let is_trusted =
             |one: &Stranger| self.with_trusted(|trusted| trusted.has(&one.part.digest));
@@ -206,7 +205,7 @@ impl<'s> Trust<'s> {
         let parts: Vec<&Clause> = unknown.iter().map(|one| &one.part).collect();
         let paths: Vec<&Path> = unknown.iter().map(|one| one.place.as_path()).collect();
         let known: Vec<Clause> = known.into_iter().map(|one| one.part).collect();
-        // What git can't tell of counts as brought by it.
+        // If git fails, a part counts as brought by it.
         let origins =
             self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, &known, trusted));
         let origins = origins.unwrap_or_default();
@@ -216,7 +215,7 @@ impl<'s> Trust<'s> {
             .map(|part| part.digest.clone())
             .collect();
         let is_made: HashSet<Digest> = made.iter().cloned().collect();
-        // git takes a file away before it moves HEAD: what HEAD still holds is asked about again next time.
+        // git removes a file before it moves HEAD, so parts that HEAD still holds are looked at again next time.
         let is_leaving = |part: &&&Clause| part.is_removal() && origins.committed(part).is_some();
         let leaving: HashSet<&Digest> = parts
             .iter()
@@ -229,7 +228,7 @@ impl<'s> Trust<'s> {
             .partition(|digest| leaving.contains(digest));
         self.with_trusted(|trusted| {
             if !self.site.board.is_dry() {
-                // Else it is looked for again next time.
+                // If this write fails, the next look repeats it.
                 drop(trusted.add(known.iter().cloned()));
             }
             trusted.suppose(known.into_iter().chain(here));
@@ -251,14 +250,14 @@ impl<'s> Trust<'s> {
     }
 }
 
-/// Items were added by a person's own act. Only so that nobody has to ask git for them: what can't be written down is found out.
+/// Trusts items that a person has just added here. This only saves asking git, so a failed write is harmless.
 pub fn made_here<'t>(board: &Board, tasks: impl IntoIterator<Item = &'t Task>) {
     if !board.is_dry() {
         drop(Trusted::of(board).add(tasks.into_iter().map(Clause::digest_of)));
     }
 }
 
-/// The same of a learning, whoever works here adds it: by its words, whichever file they go to.
+/// Trusts a learning that was added here, by its text, whichever file it goes to.
 pub fn learned_here(board: &Board, learning: &Learning) {
     if !board.is_dry() {
         drop(Trusted::of(board).add([of_learning("", learning).digest]));
@@ -269,22 +268,22 @@ fn of_learning(id: &str, learning: &Learning) -> Clause {
     Clause::of_learning(&format!("{KNOWLEDGE}/{id}.md"), learning)
 }
 
-/// The same of config.yaml, which Tavern has just written.
+/// Trusts config.yaml, which Tavern has just written.
 pub fn settings_made_here(board: &Board, text: &str) {
     drop(Trusted::of(board).add([Clause::of_file(FILE, text.to_owned()).digest]));
 }
 
-/// What the queue says of all its items.
+/// Returns the front matter of the queue.
 fn front(document: &Document<'_>, name: String) -> Option<Clause> {
     Clause::of_front(document.front(), name, document.front_text().to_owned())
 }
 
-/// Where the queue's text stands.
+/// Returns the real path of the queue's file.
 fn place(queue: &Queue) -> PathBuf {
     files::real(&queue.path).unwrap_or_else(|_| queue.path.clone())
 }
 
-/// The settings that there are.
+/// Returns the settings: config.yaml and the templates.
 fn settings(site: &Site) -> Vec<Clause> {
     let folder = site.board.path("templates");
     let found = WalkDir::new(&folder)
@@ -300,7 +299,7 @@ fn settings(site: &Site) -> Vec<Clause> {
                 .ok()?
                 .to_string_lossy()
                 .into_owned();
-            // What can't be read can't be told to anybody.
+            // An unreadable template can't reach any agent.
             Some(Clause::of_file(&name, files::read_text(entry.path()).ok()?))
         });
     let config = Some(&site.settings).filter(|text| !text.is_empty());
@@ -321,7 +320,7 @@ fn settings(site: &Site) -> Vec<Clause> {
         .collect()
 }
 
-/// What makes a queue of a file elsewhere.
+/// Returns the links that make a file elsewhere a queue.
 fn links(site: &Site) -> Vec<Clause> {
     let folder = site.board.path("queues");
     let found = WalkDir::new(&folder)
@@ -346,7 +345,7 @@ fn links(site: &Site) -> Vec<Clause> {
     links.collect()
 }
 
-/// All that may be run some day, as it stands.
+/// Returns all parts of the board that may be run some day.
 fn standing(site: &Site) -> Vec<Stranger> {
     let unknown = |part: Clause, place: PathBuf, line| {
         let (was, committed) = Default::default();
@@ -368,7 +367,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
         .collect();
     all.extend(site.board.knowledge().into_iter().filter_map(|file| {
         let part = of_learning(&file.id, file.learning.as_ref().ok()?);
-        // Work goes on without it.
+        // Work does not depend on a learning.
         Some(Stranger {
             is_open: false,
             ..unknown(part, file.path, None)
@@ -379,7 +378,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
         .filter(|text| !text.is_empty());
     all.extend(schedules.map(|text| {
         let part = Clause::of_file(SCHEDULES, text);
-        // Likewise.
+        // Nor on the schedules.
         Stranger {
             is_open: false,
             ..unknown(part, site.board.path(SCHEDULES), None)
@@ -394,7 +393,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
             .collect::<Vec<_>>(),
     );
     queues.retain(|queue| !site.texts.contains_key(&queue.path));
-    // What can't be read is told of by whoever needs it.
+    // An unreadable queue is reported where it is needed.
     let roles = site.config.known_roles();
     let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content));
     let shown = site
@@ -409,7 +408,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
         let parts = front(&document, file).into_iter().chain(prose);
         all.extend(parts.map(|part| unknown(part, place.clone(), Some(1))));
         for item in document.items() {
-            // A person may talk with the agent of one that died.
+            // A person may chat with the agent of a dead item.
             if !item.status.is_ended() || item.status == Status::Dead {
                 let part = Clause::of_item(
                     &document.task_of(&for_roles(&document, item, &roles)),

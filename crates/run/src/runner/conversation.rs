@@ -1,4 +1,4 @@
-//! What the Claude CLI says in its live mode, and how it is spoken to: messages, prods, budgets that need its figures.
+//! The live mode of the Claude CLI: its events, and the messages, prods and budgets that are sent to it.
 
 use std::collections::VecDeque;
 use std::env::temp_dir;
@@ -25,40 +25,41 @@ use super::{STDERR_LOG, THREAD_LOG};
 use tavern_sys::clock;
 use tavern_sys::process::{LogLine, ProgramExit, Spec};
 
-/// How often the CLI is asked at most what it has spent.
+/// The shortest interval between questions to the CLI for its usage.
 const USAGE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A Claude CLI that is spoken to over its standard input.
+/// A Claude CLI that gets messages over its standard input.
 struct Conversation {
     job: Job,
     /// Lines for its standard input; `None` once that is closed.
     input: Option<Sender<String>>,
     reading: Reading,
-    /// It was given its prompt, which is no message.
+    /// Whether it has received its prompt, which does not count as a message.
     has_begun: bool,
     /// Messages that were sent and not yet read, in order.
     unread: VecDeque<String>,
     /// How often it was prodded.
     prodded: u32,
-    /// What it was told of answers that were refuted.
+    /// The reasons it was given for refuted answers.
     refutations: Vec<String>,
-    /// It was prodded out of a silence: the turn that this breaks off is not its last.
+    /// Whether it was prodded out of a silence: the turn that this interrupts is not its last.
     is_broken_off: bool,
     is_ending: bool,
-    /// When it gave the answer after which its input was closed.
+    /// When it last ended a turn; `None` while it is to go on.
     answered_at: Option<Instant>,
     asked_at: Instant,
     requests: u32,
-    /// What the session had used before; `None` until the CLI has said so. From 2.1.330 on its figures contain that.
+    /// The session's usage before this run; `None` until the CLI has reported it. Figures of CLI 2.1.330 and later
+    /// include it.
     before: Option<Usage>,
     transcript: Transcript,
-    /// What it wrote to standard error last.
+    /// The last line that it wrote to standard error.
     last_error: String,
 }
 
-/// Starts `spec`, a Claude CLI, and gives it the prompt of `job`.
+/// Starts `spec`, a Claude CLI, and sends it the prompt of `job`.
 pub(super) fn start(mut spec: Spec, job: &Job) -> io::Result<Session> {
-    // What the agent starts could open a pipe again under `/proc`, and speak to the CLI in our name.
+    // A socket, since the agent's children could reopen a pipe under `/proc` and speak to the CLI in our name.
     let (input, theirs) = UnixStream::pair()?;
     spec.stdin = OwnedFd::from(theirs).into();
     let transcript = Transcript::of(job);
@@ -82,7 +83,7 @@ pub(super) fn start(mut spec: Spec, job: &Job) -> io::Result<Session> {
             last_error: String::new(),
         };
         if may_forbid(&job.forbids) {
-            // Seconds, after which a call is made that nobody has judged.
+            // In seconds; after that a call is made without a decision.
             let hook = json!([{"matcher": TOOLS, "hookCallbackIds": ["rules"], "timeout": 60}]);
             conversation
                 .request_with(&json!({"subtype": "initialize", "hooks": {permission::HOOK: hook}}));
@@ -96,7 +97,7 @@ pub(super) fn start(mut spec: Spec, job: &Job) -> io::Result<Session> {
 }
 
 impl Conversation {
-    /// Write one line to it. False if it reads no more.
+    /// Writes one line to it. Returns false if it reads no more.
     fn send(&self, line: &Value) -> bool {
         self.input
             .as_ref()
@@ -113,7 +114,7 @@ impl Conversation {
         self.send(&json!({"type": "control_request", "request_id": id, "request": request}));
     }
 
-    /// What follows from `event`: a reason to end the program, perhaps.
+    /// Reacts to `event`. Returns a reason to end the program, if there is one.
     fn react(
         &mut self,
         event: &AgentEvent,
@@ -148,14 +149,14 @@ impl Conversation {
         None
     }
 
-    /// Gives leave, or refuses it, which a person may mend.
+    /// Grants permission for a call, or refuses it. A person can allow a refused call later.
     fn answer(&mut self, request: &str, tool: &str, input: &Value) {
         let call = permission::called(tool, input);
         let is = match &call {
             Some(call) if self.job.permits.contains(call) => Leave::Given,
             _ => Leave::Refused,
         };
-        // What it asks a person is no call to be allowed.
+        // A question to a person is no call to allow.
         let refused = call.filter(|call| {
             is == Leave::Refused && tool != question::TOOL && !self.reading.refused.contains(call)
         });
@@ -163,19 +164,19 @@ impl Conversation {
         self.send(&permission::reply(request, input, is));
     }
 
-    /// Goes on with what was said meanwhile, or prods an agent that has not said what it came to, or has its answer proven, or
-    /// lets it end.
+    /// Handles the end of a turn: goes on with unread messages, prods an agent without a signal, has its answer
+    /// verified, or lets it end.
     fn end_turn(&mut self, events: &mut VecDeque<AgentEvent>) {
         self.answered_at = Some(clock::instant());
         let has_answered = self.reading.has_answered();
         if !self.is_ending {
             if self.is_broken_off || (has_answered && !self.unread.is_empty()) {
-                // A turn of its own comes of it. If not, the time for lingering is soon over.
+                // A turn of its own follows. If not, the time for lingering is soon over.
                 return;
             }
             let signal = self.reading.signal();
             let is_undecided = has_answered && self.may_go_on() && signal == Signal::None;
-            // It waits for what runs in the background.
+            // The agent waits for its background tasks.
             if is_undecided
                 && (self.reading.has_open_task() || self.prod(Prodding::Undecided, events))
             {
@@ -191,11 +192,11 @@ impl Conversation {
                 return;
             }
         }
-        // The end of input is no end of work: what was sent before it is still read and answered.
+        // Closing the input loses nothing: messages sent before are still read and answered.
         self.input = None;
     }
 
-    /// Tells the agent to go on. False if it may not be told so (again), or takes no messages.
+    /// Prods the agent to go on. Returns false if the prods are used up or it takes no messages.
     fn prod(&mut self, why: Prodding, events: &mut VecDeque<AgentEvent>) -> bool {
         let prods = &self.job.prods;
         let mut message = match why {
@@ -204,7 +205,7 @@ impl Conversation {
             Prodding::Refuted => user_message(self.refutations.last().map_or("", String::as_str)),
         };
         if why == Prodding::Silent {
-            // Breaks off what it does; else it would be heard only when that is over.
+            // Interrupts the agent; otherwise the message is read only after the current work.
             message["priority"] = json!("now");
         }
         if self.prodded >= prods.most || self.is_ending || !self.send(&message) {
@@ -220,9 +221,9 @@ impl Conversation {
         true
     }
 
-    /// It has not used up what it may.
+    /// Returns true if the run is within its limits of turns and usage.
     fn may_go_on(&self) -> bool {
-        // The program counts turns afresh with each thing that it is told.
+        // The program counts turns from 0 again after each message.
         let has_turns = self
             .job
             .limits
@@ -231,7 +232,7 @@ impl Conversation {
         has_turns && self.overspent(&self.reading.usage).is_none()
     }
 
-    /// The event, with what was used in this run alone. `None`: it tells what was used before.
+    /// Reduces the event's figures to those of this run. `None` if it reports the usage before the run.
     fn of_this_run(&mut self, mut event: AgentEvent) -> Option<AgentEvent> {
         match (&mut event, &self.before) {
             (AgentEvent::Spent { usage }, None) => {
@@ -267,7 +268,7 @@ impl Conversation {
         }
     }
 
-    /// A delivered message is taken off the unread ones; the prompt and the prods are no messages.
+    /// Takes a delivered message off the unread ones. Returns false for the prompt and prods, which are no messages.
     fn is_news(&mut self, event: &AgentEvent) -> bool {
         let AgentEvent::Delivered { text } = event else {
             return true;
@@ -335,7 +336,7 @@ impl Speaker for Conversation {
 
     fn accept(&mut self) {
         self.answered_at = Some(clock::instant());
-        // What was said meanwhile is still answered.
+        // Messages sent meanwhile are still answered.
         if self.unread.is_empty() {
             self.input = None;
         }
@@ -346,7 +347,7 @@ impl Speaker for Conversation {
         self.prod(Prodding::Refuted, events)
     }
 
-    /// A polite word needs somebody who listens: not before the session has begun, and not after the answer.
+    /// An interrupt is read only after the session has begun and before the input is closed.
     fn break_off(&mut self) -> bool {
         self.is_ending = true;
         let is_listening = self.reading.session.is_some() && self.input.is_some();
@@ -387,8 +388,8 @@ fn user_message(text: &str) -> Value {
     json!({"type": "user", "message": {"role": "user", "content": text}})
 }
 
-/// Write what is sent to `socket`, each in turn, until the sender is dropped; then close it. In a thread, since a program
-/// that doesn't read must not block its supervisor.
+/// Writes lines sent to the returned sender to `socket`, in order, and closes it when the sender is dropped. Uses a
+/// thread, since a program that doesn't read must not block its supervisor.
 fn write_lines(mut socket: UnixStream) -> io::Result<Sender<String>> {
     let (sender, receiver) = mpsc::channel::<String>();
     std::thread::Builder::new().spawn(move || {

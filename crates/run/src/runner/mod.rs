@@ -1,12 +1,13 @@
 //! Agent programs behind one interface: a [`Runner`] starts a [`Session`], whose output becomes typed events and, in
-//! the end, one [`Outcome`], decided from structure and never from words that an agent may have echoed.
+//! the end, one [`Outcome`]. It is decided from structure and never from words that an agent may have echoed.
 //!
-//! Read in this order: [`job`] (what to run), [`event`] (what is seen of it), [`outcome`], [`signal`], [`question`],
-//! [`answer`], [`discovery`], [`mended_commands`] and [`form`] (how it ended and what the agent says of it). Then come [`session`], one running program, and the runners:
-//! [`shell`] and [`command`] over `plain`, [`claude`] over `conversation`, `stream`, `reading` and `transcript`.
+//! Read in this order: [`job`] (what to run), [`event`] (what is observed), [`outcome`], [`signal`], [`question`],
+//! [`answer`], [`discovery`], [`mended_commands`] and [`form`] (how it ended and what the agent reports). Then come
+//! [`session`], one running program, and the runners: [`shell`] and [`command`] over `plain`, [`claude`] over
+//! `conversation`, `stream`, `reading` and `transcript`.
 //!
-//! Knows nothing of tasks or of git, and of the board only why something is not ready, and its rules for calls: who runs what, and what an outcome
-//! means for an item, is decided above.
+//! Knows nothing of tasks or git. Of the board it knows why something is not ready, and the rules for calls. The layers
+//! above decide which agent runs what, and what an outcome means for an item.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -54,141 +55,136 @@ pub use session::{Next, Session};
 pub use shell::Shell;
 pub use signal::Signal;
 
-/// The log of a run of an agent that writes JSON lines, in the run's folder.
+/// The log, in the run's folder, of an agent that writes JSON lines.
 pub const THREAD_LOG: &str = "thread.jsonl";
-/// The log of a run of any other program, in the run's folder: what it wrote to both outputs, in the order in which it was seen.
+/// The log, in the run's folder, of any other program: both of its outputs, in the order in which they were seen.
 pub const OUTPUT_LOG: &str = "output.log";
-/// What such a program has written to each, until it is all in the log.
+/// The two outputs of such a program, until the log holds all of them.
 pub const OUTPUT_PARTS: [&str; 2] = ["stdout.part", "stderr.part"];
-/// What an agent that writes JSON lines says besides, in the run's folder.
+/// The standard error, in the run's folder, of an agent that writes JSON lines.
 const STDERR_LOG: &str = "stderr.log";
-/// What people read of what programs write.
+/// The logs that people read.
 pub const LOGS: [&str; 3] = [THREAD_LOG, OUTPUT_LOG, STDERR_LOG];
 
-/// Bytes that are kept of an agent's last words, from both ends; its log has all of them.
+/// The most bytes kept of an agent's last message, from both ends; its log has all of it.
 pub const MOST_ANSWER: usize = 256 << 10;
-/// The longest log of a run.
+/// The most MiB of a run's log.
 pub const LOG_MIB: u64 = 512;
 
 /// A kind of agent program.
 pub trait Runner: Send + Sync {
-    /// Checks that the program is there and can work unattended. `env` is its environment.
-    /// Looks at files only: nothing is started.
+    /// Checks that the program is installed and can work unattended. `env` is its environment. Looks at files only and
+    /// starts nothing.
     ///
-    /// # Errors
-    /// What is missing, with the way to mend it.
+    /// # Errors Returns what is missing, and how to fix it.
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady>;
 
-    /// As [`Runner::check`], and starts the program for its version where it is known how. No session is begun.
+    /// Like [`Runner::check`], but also starts the program for its version, if that is supported. Begins no session.
     ///
-    /// # Errors
-    /// As [`Runner::check`]; or it can't be started.
+    /// # Errors As for [`Runner::check`]; or the program can't be started.
     fn try_out(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         self.check(env)
     }
 
-    /// Returns whether the program will find its account, judged by where files are, never by their content.
+    /// Returns whether the program will find its account, judged by the existence of files, not by their content.
     fn access(&self, _env: &[(String, String)]) -> Access {
         Access::NotAsked
     }
 
-    /// Names of the variables that the program itself reads, its keys among them; one that ends in `*` stands for all that begin
-    /// so.
+    /// Returns the names of the variables that the program reads, its keys among them. A name that ends in `*` matches
+    /// a prefix.
     fn variables(&self) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// What the program writes of its own accord when it works in `worktree`: its account, sessions and caches. `env` is as
-    /// in [`Runner::check`].
+    /// Returns where the program writes its own state when it works in `worktree`: account, sessions and caches. `env`
+    /// is as in [`Runner::check`].
     fn state(&self, _env: &[(String, String)], _worktree: &Path) -> ProgramState {
         ProgramState::default()
     }
 
-    /// Returns whether files of the repository that it works in may lead it: settings, hooks, memory files.
+    /// Returns true if files of the repository may influence it: settings, hooks, memory files.
     fn is_led_by_repository(&self) -> bool {
         true
     }
 
-    /// Returns whether it hears messages while it runs. Others are told them at the beginning of the next run.
+    /// Returns true if it receives messages while it runs. Other programs get them at the start of the next run.
     fn hears(&self) -> bool {
         false
     }
 
-    /// Returns whether it is told [`Job::rules`] apart from the prompt, at the beginning of each run.
+    /// Returns true if it is given [`Job::rules`] apart from the prompt, at the start of each run.
     fn is_told_rules(&self) -> bool {
         false
     }
 
-    /// Returns whether its agent may run what begins with these words in its shell, and nobody is asked.
+    /// Returns true if its agent may run commands that begin with these words without asking.
     fn may_run(&self, _words: &[&str]) -> bool {
         true
     }
 
-    /// The tool with which an agent answers in [`Job::form`]; `None`: it can't be held to one, and answers in words.
+    /// Returns the tool with which an agent answers in [`Job::form`]; `None` if the program supports no forms.
     fn answer_tool(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns whether an agent of `job` could go on with its session; false for programs that keep none.
+    /// Returns true if an agent of `job` can resume its session; false for programs without sessions.
     fn knows_session(&self, _job: &Job) -> bool {
         false
     }
 
-    /// What a run of `session` that began at `since` has used up, as its program has recorded it: for a run that nobody
-    /// follows any more. `env` is what was set for it. Nothing for programs that record nothing.
+    /// Returns the usage of `session` since `since`, from the program's own record, for a run without supervisor. `env`
+    /// is the environment set for it. Empty for programs without a record.
     fn recorded(&self, _session: &str, _env: &[(String, String)], _since: DateTime<Utc>) -> Usage {
         Usage::default()
     }
 
-    /// What [`Runner::start`] starts for `job`. Writes nothing.
+    /// Returns what [`Runner::start`] starts for `job`. Writes nothing.
     ///
-    /// # Errors
-    /// What the job lacks for it.
+    /// # Errors Returns what the job lacks.
     fn spec(&self, job: &Job) -> Result<Spec, NotReady>;
 
-    /// What a person starts who talks with the agent in its worktree: it has the terminal, and nobody follows it. Writes
-    /// nothing.
+    /// Returns what to start for a person who chats with the agent in its worktree: it owns the terminal and is not
+    /// followed. Writes nothing.
     ///
-    /// # Errors
-    /// What the job lacks for it.
+    /// # Errors Returns what the job lacks.
     fn attended(&self, job: &Job) -> Result<Spec, NotReady> {
         self.spec(job)
     }
 
-    /// Start the program for `job`. Writes only into the run's folder.
+    /// Starts the program for `job`. Writes only into the run's folder.
     ///
-    /// # Errors
-    /// It could not be started; nothing is left running.
+    /// # Errors It could not be started; nothing is left running.
     fn start(&self, job: &Job) -> Result<Session, NotReady>;
 }
 
-/// What a [`Runner::check`] found.
+/// The result of [`Runner::check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
     pub program: String,
-    /// The version, as the program tells it; empty where it isn't asked.
+    /// The version that the program reports; empty if it was not asked.
     pub version: String,
 }
 
 /// What is known of a program's account before it is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It needs none, or nobody knows where it keeps it.
+    /// It needs none, or the location is unknown.
     NotAsked,
-    /// By what it will get in: a variable's name, or a file.
+    /// How it will sign in: the name of a variable, or a file.
     Found(String),
-    /// Nothing was found where it is kept. That is no proof: the first run will tell.
+    /// Nothing was found in the usual places. This is no proof; only the first run shows it.
     Unknown { looked: String, hint: &'static str },
 }
 
 /// Where a program keeps its own state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramState {
-    /// Folders in which there is nothing that anybody obeys.
+    /// Folders without any settings.
     pub folders: Vec<PathBuf>,
-    /// Folders in which its settings are too.
+    /// Folders that hold settings too.
     pub homes: Vec<ProgramHome>,
-    /// Files with its state and its settings, which it writes anew.
+    /// Files that hold both state and settings, and that the program rewrites.
     pub files: Vec<PathBuf>,
 }
 
@@ -196,14 +192,14 @@ pub struct ProgramState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramHome {
     pub folder: PathBuf,
-    /// What it has to find again, relative to the folder. Files have an extension.
+    /// Files and folders that must persist, relative to the folder. Files have an extension.
     pub kept: Vec<String>,
-    /// What it makes anew whenever it is not there: patterns of names. A database is among that, since what is written to one
-    /// that others have open has to be seen by them.
+    /// Name patterns of what the program recreates when missing. That includes databases, since other processes that
+    /// have one open must see its changes.
     pub passing: Vec<&'static str>,
 }
 
-/// The file of `program`, as it is found when it is started with `env`.
+/// Returns the file of `program`, as looked up when it is started with `env`.
 fn found(program: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
     find_program_on(&variable_of(env, "PATH").unwrap_or_default(), program)
 }

@@ -1,7 +1,7 @@
-//! What has been read of a session: events, exit status and what was done from here → outcome. Pure.
+//! Turns what was read of a session (events, exit status, the ending from here) into an outcome. Pure.
 //!
-//! The rule behind all rules: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count
-//! only in what the program itself reports as the provider's failure, never in what the agent says or its tools print.
+//! The main rule: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count only in the
+//! program's own report of a provider failure, never in the agent's text or its tools' output.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,33 +18,33 @@ use super::signal::Signal;
 /// What has been read of a session so far.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// As the program says; `None` until it has begun.
+    /// As the program reports it; `None` until it has begun.
     pub session: Option<String>,
-    /// The last turn that is over.
+    /// The last finished turn.
     pub turn: Option<TurnResult>,
-    /// A turn has begun that is not over.
+    /// Whether a turn has begun that is not finished.
     pub is_turn_open: bool,
     pub turns: u32,
     pub tool_calls: u32,
     /// Successful tool calls that may have changed something.
     pub deeds: u32,
     pub denials: Vec<Denial>,
-    /// Calls that it was refused and that a person can allow.
+    /// Refused calls that a person can allow.
     pub refused: Vec<String>,
     pub usage: Usage,
     /// The last text of the agent itself.
     pub last_text: String,
-    /// What the agent wanted to ask with its own tool, if it has done nothing since.
+    /// The question that the agent asked with its own tool, if it has done nothing since.
     asked: Option<String>,
-    /// Names of the tools that run now, by the id of the call.
+    /// Running tools: names by call ID.
     open_tools: HashMap<String, String>,
-    /// What runs in the background, by its id; it outlasts the turn.
+    /// IDs of background tasks, which outlast the turn.
     open_tasks: HashSet<String>,
     /// The provider's final failure in this turn.
     failure: Option<Failure>,
-    /// The provider's last failure, if the program was still trying when nothing more came.
+    /// The provider's last failure, if the program was still retrying when the events stopped.
     retry: Option<Failure>,
-    /// The provider has said that a limit is reached; until when, if it said so.
+    /// Set once the provider has reported that a limit is reached; holds its end, if reported.
     rejected_until: Option<Option<i64>>,
 }
 
@@ -55,7 +55,7 @@ struct Failure {
     text: String,
 }
 
-/// The Claude CLI's tool by which an agent is woken later, in a turn that the program begins by itself.
+/// The Claude CLI's tool that wakes an agent later, in a turn that the program begins by itself.
 const WAKER: &str = "ScheduleWakeup";
 
 /// Tools that change nothing in the worktree.
@@ -78,13 +78,13 @@ const ONLY_LOOK: [&str; 16] = [
     "WebSearch",
 ];
 
-/// A call of the tool may have changed something in the worktree.
+/// Returns true if a call of the tool may change something in the worktree.
 pub fn may_change(tool: &str) -> bool {
     !ONLY_LOOK.contains(&tool)
 }
 
 impl Reading {
-    /// Take `event` into account.
+    /// Takes `event` into account.
     pub fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Started { session, .. } => {
@@ -155,12 +155,12 @@ impl Reading {
         }
     }
 
-    /// A tool of the agent runs, if only in the background.
+    /// Returns true if a tool of the agent runs, also in the background.
     pub fn has_open_tool(&self) -> bool {
         !self.open_tools.is_empty() || self.has_open_task()
     }
 
-    /// Something runs in the background, of whose end the agent is told.
+    /// Returns true if a background task runs; the agent is notified of its end.
     pub fn has_open_task(&self) -> bool {
         !self.open_tasks.is_empty()
     }
@@ -170,14 +170,14 @@ impl Reading {
         self.open_tools.clear();
         self.turns += turn.turns;
         self.denials.extend(turn.denials.iter().cloned());
-        // Cumulative; but a resumed session that ends before its first request reports nothing.
+        // Figures are cumulative, but a resumed session that ends before its first request reports none.
         if turn.usage.total() > 0 || turn.usage.usd > 0.0 {
             self.usage = turn.usage.clone();
         }
         self.turn = Some(turn.clone());
     }
 
-    /// The agent has just ended its turn well.
+    /// Returns true if the agent has just ended its turn well.
     pub fn has_answered(&self) -> bool {
         let is_well = |turn: &TurnResult| {
             !turn.is_error
@@ -187,13 +187,13 @@ impl Reading {
         !self.is_turn_open && self.turn.as_ref().is_some_and(is_well)
     }
 
-    /// The final text: the last result that isn't empty and no error.
+    /// Returns the final text: the last non-empty result that is no error.
     pub fn result(&self) -> &str {
         let turn = self.turn.as_ref().filter(|turn| !turn.is_error);
         let result = turn
             .and_then(|turn| turn.result.as_deref())
             .unwrap_or_default();
-        // A turn that was broken off said what it said.
+        // Without a result the agent's last text counts, as in an interrupted turn.
         if result.is_empty() && (turn.is_some() || self.turn.is_none()) {
             &self.last_text
         } else {
@@ -201,7 +201,7 @@ impl Reading {
         }
     }
 
-    /// What the agent says of its work at the end of it, in words or with its own tool.
+    /// Returns the agent's signal at the end of its work, from its words or its own tool.
     pub fn signal(&self) -> Signal {
         match (Signal::read(self.result(), None), &self.asked) {
             (Signal::None, Some(question)) => Signal::Waiting(question.clone()),
@@ -209,7 +209,7 @@ impl Reading {
         }
     }
 
-    /// The same once it is told nothing more: who was refused something and is not done asks for that.
+    /// Returns the signal at the end of the run. An agent that had calls refused and is not done asks for permission.
     fn last_signal(&self) -> Signal {
         match self.signal() {
             signal if signal == Signal::Done || self.refused.is_empty() => signal,
@@ -223,14 +223,14 @@ impl Reading {
         }
     }
 
-    /// The session is not known (any more) where the agent runs now: a new one must be begun.
+    /// Returns true if the session is not known here (any more): a new one must be begun.
     pub fn is_unknown(&self) -> bool {
         let error = self.turn.as_ref().and_then(|turn| turn.errors.first());
         error.is_some_and(|error| error.starts_with("No conversation found"))
     }
 
-    /// Decide. `ended` is why the run was ended from here, if it was; `last_error` is what the program wrote to
-    /// standard error last, shown to people where nothing else is known.
+    /// Decides the result. `ended` is the reason why the run was ended from here, if it was. `last_error` is the last
+    /// line of standard error, shown to people if nothing else is known.
     pub fn judge(
         &self,
         exit: ProgramExit,
@@ -259,7 +259,7 @@ impl Reading {
         }
     }
 
-    /// The last turn came to an end of its own.
+    /// Judges a turn that ended by itself.
     fn judge_turn(
         &self,
         turn: &TurnResult,
@@ -282,11 +282,11 @@ impl Reading {
             None | Some("completed") => {}
             Some(reason) => return end(Outcome::Failed, &format!("it ended early: {reason}")),
         }
-        // An exit that was forced from here says nothing of the answer before it.
+        // A forced exit does not invalidate the answer before it.
         if !exit.is_success() && ended.is_none() {
             return end(Outcome::Crashed, &format!("{exit} after its answer"));
         }
-        // To ask is no work.
+        // A refused question is no refused work.
         let is_work = |denial: &Denial| denial.tool != question::TOOL;
         if self.denials.iter().any(is_work) && self.deeds == 0 && self.refused.is_empty() {
             return end(Outcome::PermissionDenied, &denied(&self.denials));
@@ -294,7 +294,7 @@ impl Reading {
         end(Outcome::Success, said)
     }
 
-    /// The provider failed, or refused, for good.
+    /// Judges a final failure or refusal of the provider.
     fn judge_failure(&self, turn: &TurnResult, said: &str) -> SessionEnd {
         let error = self
             .failure
@@ -307,7 +307,7 @@ impl Reading {
             .map(|failure| failure.text.as_str())
             .unwrap_or_default();
         let outcome = match error {
-            // The reply was refused or cut, and the program says so in the same words as for a failed call.
+            // The reply was refused or cut; the program reports this in the same words as a failed call.
             "max_output_tokens" => Outcome::Failed,
             _ if turn.stop_reason.as_deref() == Some("refusal") => Outcome::Failed,
             _ => provider_outcome(turn.api_status, error, text),
@@ -325,7 +325,7 @@ impl Reading {
         }
     }
 
-    /// There is no answer: the program ended, or was ended, in the middle.
+    /// Judges a run without an answer: the program ended, or was ended, in the middle.
     fn judge_broken_off(
         &self,
         turn: Option<&TurnResult>,
@@ -334,7 +334,7 @@ impl Reading {
         last_error: &str,
     ) -> SessionEnd {
         if let Some(why) = ended {
-            // Silence after a refusal is the provider's, not the agent's.
+            // Silence after a refusal is the provider's fault, not the agent's.
             let retry = self
                 .retry
                 .as_ref()
@@ -377,7 +377,7 @@ impl Reading {
     }
 }
 
-/// A turn that was broken off has a result, too.
+/// Returns true if the turn was interrupted; such a turn has a result too.
 fn is_broken_off(turn: &TurnResult) -> bool {
     let is_aborted = turn
         .terminal_reason
@@ -386,7 +386,7 @@ fn is_broken_off(turn: &TurnResult) -> bool {
     is_aborted || turn.subtype == "error_during_execution"
 }
 
-/// What the provider's answer means. `error` is the CLI's own word for it, `text` the message of its report.
+/// Returns the outcome of a provider failure. `error` is the CLI's own code, `text` the message of its report.
 fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
     // A key's spending limit comes as a plain 400. The words are the provider's own.
     let is_spent = text.contains("usage limit") || text.contains("regain access");
@@ -394,17 +394,17 @@ fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
         (Some(429), _) | (_, "rate_limit") => Outcome::UsageLimit,
         (Some(401..=403), _)
         | (_, "authentication_failed" | "oauth_org_not_allowed" | "billing_error") => Outcome::Auth,
-        // A model that isn't there, or isn't for this account, is mended by a person, like a wrong key.
+        // A person must fix a model that doesn't exist or isn't available to this account, like a wrong key.
         (Some(404), _) | (_, "model_not_found") => Outcome::Auth,
         (Some(500..=599), _) | (_, "overloaded" | "server_error") => Outcome::Overloaded,
         (Some(400) | None, _) if is_spent => Outcome::UsageLimit,
-        // No answer at all: the network, or a time-out.
+        // No answer at all: the network, or a timeout.
         (None | Some(408), "unknown") => Outcome::Overloaded,
         _ => Outcome::Failed,
     }
 }
 
-/// `… regain access on 2026-12-01 at 00:00 UTC`, or `…|1795314466` as older versions wrote it.
+/// Parses `… regain access on 2026-12-01 at 00:00 UTC`, or `…|1795314466` of older versions.
 fn reset_time_in(text: &str) -> Option<DateTime<Utc>> {
     if let Some((_, rest)) = text.split_once("regain access on ") {
         let moment: String = rest.chars().take("2026-12-01 at 00:00".len()).collect();
@@ -424,7 +424,7 @@ fn denied(denials: &[Denial]) -> String {
     )
 }
 
-/// The first line of `reason` is for people.
+/// Builds the end of a session; the first line of `reason` is for people.
 fn end(outcome: Outcome, reason: &str) -> SessionEnd {
     let line = reason
         .lines()

@@ -1,5 +1,5 @@
-//! A running agent program: its log is followed, its limits are kept, it is ended step by step. What its lines mean, and
-//! how it is spoken to, is for its `Speaker` to know.
+//! A running agent program: follows its log, enforces its limits, and ends it step by step. Its `Speaker` knows the
+//! meaning of its lines, and how to send messages.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ pub struct Session {
     child: RunningProgram,
     bell: Bell,
     outputs: Vec<(Stream, LineFollower)>,
-    /// Until the program has ended.
+    /// Empty once the program has ended.
     relays: Vec<RelayedLog>,
     limits: Limits,
     grace: Duration,
     started_at: Instant,
     last_sign: Instant,
-    /// When the process tree is looked at again, and when the limits are while one line follows the other.
+    /// When to look at the process tree again, and when to check the limits during a stream of lines.
     next_look: Instant,
     next_check: Instant,
     memory_mib: u64,
@@ -41,21 +41,21 @@ pub struct Session {
     is_over: bool,
 }
 
-/// What [`Session::next`] has to tell.
+/// The result of [`Session::next`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     Event(AgentEvent),
-    /// Nothing new: the time is up, or the bell was rung from outside.
+    /// Nothing new: the timeout has passed, or the bell was rung from outside.
     Quiet,
-    /// The program has ended and everything it said was told.
+    /// The program has ended, and all of its output was returned.
     Over,
 }
 
-/// The file in the run's folder that a stream of the program goes to.
+/// The file in the run's folder that receives one stream of the program.
 #[derive(Clone, Copy)]
 pub(super) struct Output {
     name: &'static str,
-    /// What it says is obeyed: in a sandbox nothing that the program starts can write there in its name.
+    /// Whether its lines are obeyed: in a sandbox no child of the program may write there in its name.
     is_obeyed: bool,
 }
 
@@ -75,30 +75,30 @@ impl Output {
     }
 }
 
-/// Where a line comes from.
+/// The source of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
-    /// The program's own standard output: only what stands there is what its agent says.
+    /// The program's standard output: only this counts as the agent's words.
     Output,
     Error,
-    /// Either of them, when the program had ended: what it had started was still there.
+    /// Either output, after the program has ended: a child of it was still running.
     Late,
 }
 
-/// What [`Session::line`] found.
+/// The result of `Session::line`.
 enum Found {
     Line(Stream, LogLine),
-    /// A long line, of which there is more to be read.
+    /// A part of a long line; more has to be read.
     Part,
     /// Nothing new yet.
     Nothing,
-    /// The program has ended, and all that it printed was read.
+    /// The program has ended, and all of its output was read.
     End,
 }
 
-/// What a kind of program says, and how it is spoken to.
+/// The protocol of a kind of program: its lines, and the messages to it.
 pub(super) trait Speaker: Send {
-    /// Adds what `line` tells to `events`. A reason to end the program, if it gives one.
+    /// Adds the events of `line` to `events`. Returns a reason to end the program, if there is one.
     fn read(
         &mut self,
         stream: Stream,
@@ -106,56 +106,57 @@ pub(super) trait Speaker: Send {
         events: &mut VecDeque<AgentEvent>,
     ) -> Option<EndReason>;
 
-    /// Hands over a message. False if it takes none, or no more.
+    /// Sends a message. Returns false if the program takes none, or no more.
     fn say(&mut self, _text: &str) -> bool {
         false
     }
 
-    /// Tells it to go on after a silence. False if it may not be told so (again), or takes no messages.
+    /// Prods it after a silence. Returns false if the prods are used up, or it takes no messages.
     fn wake(&mut self, _events: &mut VecDeque<AgentEvent>) -> bool {
         false
     }
 
-    /// That it is done is taken: it may end.
+    /// Accepts its answer: it may end.
     fn accept(&mut self) {}
 
-    /// Tells it why it is not done. False if it may not be told so (again), or takes no messages.
+    /// Sends the reason why it is not done. Returns false if the prods are used up, or it takes no messages.
     fn refute(&mut self, _text: &str, _events: &mut VecDeque<AgentEvent>) -> bool {
         false
     }
 
-    /// The program is being ended. True if it was asked to break off what it does, and listens.
+    /// Called when the program is being ended. Returns true if it was asked to interrupt its work, and reads the
+    /// request.
     fn break_off(&mut self) -> bool {
         false
     }
 
-    /// A tool of the agent runs, which may be silent for long.
+    /// Returns true if a tool of the agent runs, which may be silent for long.
     fn runs_tool(&self) -> bool {
         false
     }
 
-    /// When it gave the answer after which it is to end by itself.
+    /// Returns when it gave its last answer, after which it should end by itself.
     fn answered_at(&self) -> Option<Instant> {
         None
     }
 
-    /// What the run came to, now that it is over.
+    /// Returns the result of the run, which is over.
     fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd;
 }
 
-/// An ending under way: the steps of the ladder are taken one after the other, `grace` apart.
+/// An ending in progress: its steps follow each other, `grace` apart.
 struct GradualEnding {
     why: EndReason,
     step: EndingStep,
     next_at: Instant,
 }
 
-/// The Claude CLI starts each shell in a session of its own; only an interrupt makes it end them itself.
+/// The Claude CLI starts each shell in a session of its own, and ends these itself only after an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndingStep {
     /// The speaker's request: ends the running tool or call, and yields a result.
     Interrupt,
-    /// The signal that does the same.
+    /// The signal with the same effect.
     Sigint,
     /// TERM to the whole tree.
     Term,
@@ -164,11 +165,10 @@ enum EndingStep {
 }
 
 impl Session {
-    /// Starts `spec` with standard output and standard error in two files of the run's folder, each of its own: so they outlive
-    /// whoever follows them. `speaker` is made when the program runs.
+    /// Starts `spec` with standard output and standard error in two files of the run's folder, so that they outlive
+    /// their reader. `speaker` is made when the program runs.
     ///
-    /// # Errors
-    /// What the system says; `WouldBlock` if an orphan of an earlier program still holds one of the files.
+    /// # Errors The system's error; `WouldBlock` if an orphan of an earlier program still holds one of the files.
     pub(super) fn start(
         mut spec: Spec,
         job: &Job,
@@ -184,7 +184,7 @@ impl Session {
         ] {
             let path = job.run_dir.join(output.name);
             let file = create_log(&path)?;
-            // Followed from before the start, so that the watch misses nothing.
+            // Opened before the program starts, so that the watch misses nothing.
             let follower = LineFollower::open(&path, file.metadata()?.len(), &bell)?;
             outputs.push((stream, follower));
             *stdio = if output.is_obeyed && is_boxed {
@@ -218,13 +218,13 @@ impl Session {
         })
     }
 
-    /// Rings when there may be something new. Ring it to make [`Session::next`] return early.
+    /// Returns the bell that rings when there may be something new. Ring it to make [`Session::next`] return early.
     pub fn bell(&self) -> Bell {
         self.bell.clone()
     }
 
-    /// The next thing seen, waiting at most for `timeout`. Enforces the job's limits while it waits, so it must be
-    /// called again and again until it says [`Next::Over`].
+    /// Waits at most for `timeout` and returns the next event. Enforces the job's limits meanwhile, so it must be
+    /// called again and again until it returns [`Next::Over`].
     pub fn next(&mut self, timeout: Duration) -> Next {
         let deadline = Deadline::after(timeout);
         let mut was_rung = false;
@@ -261,15 +261,15 @@ impl Session {
         }
     }
 
-    /// The next line of either output. One that was never finished is one when nobody writes any more.
+    /// Returns the next line of either output. After the program's end an unfinished line counts as a line.
     fn line(&mut self) -> Found {
-        // Asked before they are read: what is read after the end is all there is.
+        // Checked before reading, so that all output of an ended program is read.
         let has_ended = self.child.exit().is_some();
         if has_ended {
             self.relays.drain(..).for_each(RelayedLog::finish);
         }
         for (stream, follower) in &mut self.outputs {
-            // A file that can't be read any more says nothing more; the program's exit still tells.
+            // A file that can't be read any more yields nothing; the exit status still counts.
             let line = follower.next_line().unwrap_or_default();
             if follower.is_behind() {
                 return Found::Part;
@@ -286,21 +286,21 @@ impl Session {
         }
     }
 
-    /// Passes over what was printed and not read yet.
+    /// Skips output that was not read yet.
     fn skip(&mut self) {
         for (_, follower) in &mut self.outputs {
-            // One that can't be read is not read either.
+            // A file that can't be read needs no skipping.
             let _ = follower.skip_to_end();
         }
     }
 
-    /// Hand a message to the running agent; it gets it between two steps, and a [`AgentEvent::Delivered`] tells when.
-    /// False if the program takes no messages, or no more: it has given its answer, or is being ended.
+    /// Sends a message to the running agent. It gets it between two steps, reported by [`AgentEvent::Delivered`].
+    /// Returns false if the program takes no messages, or no more: it has given its answer, or is being ended.
     pub fn say(&mut self, text: &str) -> bool {
         self.speaker.say(text)
     }
 
-    /// Does something while the agent waits: that counts neither as its time nor as its silence.
+    /// Does some work while the agent waits, which counts neither as its time nor as its silence.
     pub fn aside<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let begun = clock::instant();
         let done = work();
@@ -310,19 +310,19 @@ impl Session {
         done
     }
 
-    /// Takes an [`AgentEvent::Answered`]: the program may end.
+    /// Accepts an [`AgentEvent::Answered`]: the program may end.
     pub fn accept(&mut self) {
         self.speaker.accept();
     }
 
-    /// Tells the agent why it is not done, after an [`AgentEvent::Answered`]. False if it may not be told so (again), or takes no
-    /// messages: then its answer stands.
+    /// Sends the reason why the agent is not done, after an [`AgentEvent::Answered`]. Returns false if the prods are
+    /// used up or it takes no messages: then its answer stands.
     pub fn refute(&mut self, text: &str) -> bool {
         self.speaker.refute(text, &mut self.pending)
     }
 
-    /// Begin to end it, politely first; returns at once, [`Session::next`] goes on until it is over. Only the first
-    /// reason counts.
+    /// Begins to end it, politely first, and returns at once; [`Session::next`] goes on until it is over. Only the
+    /// first reason counts.
     pub fn end(&mut self, why: EndReason) {
         if self.ending.is_some() {
             return;
@@ -330,7 +330,7 @@ impl Session {
         let is_asked = self.speaker.break_off();
         if why.is_urgent() {
             self.take_step(why, EndingStep::Kill);
-            // Read no more of a log that has grown too long.
+            // A log that has grown too long is read no further.
             self.skip();
         } else {
             self.take_step(
@@ -344,7 +344,7 @@ impl Session {
         }
     }
 
-    /// Skip what is merely polite: end it by force, now.
+    /// Skips the polite steps and kills it now.
     pub fn hurry(&mut self) {
         let why = self
             .ending
@@ -354,7 +354,7 @@ impl Session {
         self.take_step(why, EndingStep::Kill);
     }
 
-    /// Wait until it is over (within the job's limits), end all that it left running, and judge.
+    /// Waits until it is over, within the job's limits, ends all processes that it left, and judges the run.
     pub fn finish(mut self) -> SessionEnd {
         while !self.is_over {
             self.next(Duration::MAX);
@@ -376,7 +376,7 @@ impl Session {
     }
 
     fn take_step(&mut self, why: EndReason, step: EndingStep) {
-        // After KILL only a process that the kernel holds is still there; it is not asked in a tight loop.
+        // After KILL only a process in the kernel remains; avoid a tight loop.
         let pause = if step == EndingStep::Kill {
             Duration::from_secs(10)
         } else {
@@ -395,8 +395,8 @@ impl Session {
         }
     }
 
-    /// Time to look at the limits again, also while one line follows the other without end. A tenth of a second is soon
-    /// enough: a program can't fill a disk in it.
+    /// Returns true if the limits have to be checked, which also applies to an endless stream of lines. A tenth of a
+    /// second is soon enough: no program fills a disk in that time.
     fn is_due(&mut self) -> bool {
         let now = clock::instant();
         let is_due = now >= self.next_check;
@@ -406,10 +406,10 @@ impl Session {
         is_due
     }
 
-    /// Begin an ending if a limit is exceeded, and go on with one whose time has come.
+    /// Begins an ending if a limit is exceeded, and continues an ending whose next step is due.
     fn keep_limits(&mut self) {
         if self.ending.is_some() && self.is_log_full() {
-            // Nobody waits until it is read.
+            // The rest of the log need not be read.
             self.skip();
         }
         if let Some(ending) = &self.ending {
@@ -418,7 +418,7 @@ impl Session {
             }
         } else if let Some(why) = self.exceeded() {
             if why == EndReason::Idle && self.speaker.wake(&mut self.pending) {
-                // Something was done about the silence: it counts from now.
+                // The agent was prodded, so its silence counts from now.
                 self.last_sign = clock::instant();
             } else {
                 self.end(why);
@@ -426,7 +426,7 @@ impl Session {
         }
     }
 
-    /// The limit that is exceeded. Looks at the process tree now and then.
+    /// Returns the exceeded limit. Looks at the process tree now and then.
     fn exceeded(&mut self) -> Option<EndReason> {
         let now = clock::instant();
         if now >= self.next_look {
@@ -459,7 +459,7 @@ impl Session {
             .is_some_and(|most| self.length() / (1024 * 1024) >= most)
     }
 
-    /// Bytes that it has printed.
+    /// Returns the bytes that it has printed.
     fn length(&self) -> u64 {
         self.outputs
             .iter()
@@ -467,7 +467,7 @@ impl Session {
             .sum()
     }
 
-    /// The limits of time, with the moment from which each counts.
+    /// Returns the time limits, each with its start.
     fn times(&self) -> Vec<(EndReason, Instant, Duration)> {
         let patience = if self.speaker.runs_tool() {
             TOOL_PATIENCE
@@ -489,7 +489,7 @@ impl Session {
         [lingers, wall, idle].into_iter().flatten().collect()
     }
 
-    /// How long may be slept before the limits and the log must be looked at again.
+    /// Returns how long to sleep until the limits or the log must be checked.
     fn patience(&self) -> Duration {
         let now = clock::instant();
         let next = match &self.ending {
@@ -501,7 +501,7 @@ impl Session {
                 left.fold(self.next_look.saturating_duration_since(now), Duration::min)
             }
         };
-        // Rounded up, so that a limit is really over when it is looked at.
+        // Rounded up, so that a limit is really exceeded when it is checked.
         let looks = self.outputs.iter().map(|(_, follower)| follower.patience());
         looks.fold(next, Duration::min) + Duration::from_millis(1)
     }
