@@ -24,40 +24,41 @@ use tavern_sys::interrupt::Interrupt;
 use tavern_sys::process::quoted;
 use tavern_sys::secrets::learn;
 
-/// How the branches of items begin.
+/// The prefix of items' branches.
 pub const ITEM_BRANCHES: &str = "tavern/";
 
-/// Where work is kept whose worktree goes, below the ID of its item.
+/// The prefix of refs that keep the work of removed worktrees, followed by the item's ID.
 pub const SALVAGED: &str = "refs/tavern/salvage/";
 
-/// How long a set-up that failed is not tried again by the same process, as every wake-up would.
+/// How long the same process does not retry a failed set-up; each wake-up would otherwise.
 const SET_UP_AGAIN: Duration = Duration::from_secs(600);
 
-/// Everything that a run needs to know of where it is.
+/// The environment of runs: board, settings, repository and options.
 pub struct Site {
     pub board: Board,
     pub config: Config,
-    /// What config.yaml said when it was read.
+    /// The text of config.yaml when it was read.
     pub settings: String,
-    /// Task files that were named: the board may not know them yet.
+    /// Task files named on the command line: the board may not know them yet.
     pub named: Vec<Queue>,
-    /// Texts that are looked at in the place of what stands in these files.
+    /// Texts to use in place of the content of these files.
     pub texts: HashMap<PathBuf, String>,
     repository: OnceLock<Repository>,
-    /// Merges that could not be set up here, by this process.
+    /// Merges that this process could not set up.
     pub(super) stuck: StuckMerges,
-    /// Completed items whose work was found where the next begins, by this process.
+    /// Completed items whose work this process has found at the base of new work.
     pub(super) found: Mutex<HashSet<TaskId>>,
-    /// What the checks of accounts have told this process.
+    /// Results of this process's account checks.
     pub(super) accounts: Accounts,
     pub interrupt: Interrupt,
-    /// `--runner`: overrides what items, queues and roles say.
+    /// `--runner`: overrides the runner of items, queues and roles.
     pub runner: Option<String>,
-    /// `--model`: likewise.
+    /// `--model`: overrides the model likewise.
     pub model: Option<String>,
-    /// What a person types for what an item lacks, of such an ID and queue: which programs there are is known above.
+    /// Returns what a person types to resolve a lack of an item, given its ID and queue: the programs are known to the
+    /// layers above.
     pub todo: Todo,
-    /// Tells people, from when there is somebody to tell.
+    /// Sends notices to people, once there is a receiver.
     pub(super) teller: OnceLock<Background<Site>>,
 }
 
@@ -65,14 +66,14 @@ pub struct Site {
 pub type Todo = fn(&Lack, Option<&TaskId>, Option<&str>) -> Option<String>;
 
 impl Site {
-    /// With its repository, which must not have brought what is Tavern's own.
+    /// Opens the board with its repository. Refuses a repository that tracks Tavern's own files.
     pub fn open(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let site = Site::unopened(board, interrupt)?;
         refuse_tracked(&site.board, site.repository()?)?;
         Ok(site)
     }
 
-    /// With a repository that is opened where it is first needed, for a program that may not need it.
+    /// Opens the board; the repository is opened on first use, since the program may not need it.
     pub fn unopened(board: Board, interrupt: Interrupt) -> Result<Site, Error> {
         let (config, settings) = Config::load_with_text(board.dir())?;
         learn(
@@ -103,7 +104,7 @@ impl Site {
         }
     }
 
-    /// The same place for another thread, which `interrupt` ends.
+    /// Returns a copy for another thread, which `interrupt` ends.
     pub(super) fn apart(&self, interrupt: Interrupt) -> Site {
         let (named, runner, model, todo) = (
             self.named.clone(),
@@ -126,7 +127,7 @@ impl Site {
         }
     }
 
-    /// The same, in the place of `other`. People are told on from there: nobody waits for what is being sent.
+    /// Returns this site in place of `other`. Its notices go on from there: nothing waits for notices being sent.
     #[must_use]
     pub fn instead_of(mut self, other: &mut Site) -> Site {
         if let Some(mut teller) = other.teller.take() {
@@ -136,7 +137,7 @@ impl Site {
         self
     }
 
-    /// The same, which has been given these queues by name.
+    /// Returns the site with these queues named.
     pub fn naming(self, named: &[Queue]) -> Site {
         Site {
             named: named.to_vec(),
@@ -144,7 +145,7 @@ impl Site {
         }
     }
 
-    /// The same, in which these texts stand in their files.
+    /// Returns the site with these texts in place of the files' content.
     pub fn reading(self, texts: HashMap<PathBuf, String>) -> Site {
         Site { texts, ..self }
     }
@@ -169,8 +170,8 @@ impl Site {
         })
     }
 
-    /// The runner of a task: the command line's, the item's, the queue's, the role's. Whoever only looks at a task has
-    /// the role's: the item says who does it.
+    /// Returns the runner of a task: the command line's, the item's, the queue's, the role's. A role that does no work
+    /// on a task uses its own: the item names the runner of its work.
     pub fn runner_of(&self, task: &Task, role: &Role) -> String {
         let own = || task.runner.clone().filter(|_| role.does == Does::Work);
         self.runner
@@ -179,7 +180,7 @@ impl Site {
             .unwrap_or_else(|| role.runner.clone())
     }
 
-    /// Likewise its model; `None`: the program's own choice.
+    /// Returns the model of a task likewise; `None`: the program's default.
     pub fn model_of(&self, task: &Task, role: &Role) -> Option<String> {
         let own = || task.model.clone().filter(|_| role.does == Does::Work);
         self.model
@@ -188,7 +189,7 @@ impl Site {
             .or_else(|| role.model.clone())
     }
 
-    /// Returns whether the holder's role does that.
+    /// Returns true if the holder's role does `what`.
     pub fn does(&self, held: &Claimed, what: Does) -> bool {
         self.config
             .roles
@@ -196,12 +197,12 @@ impl Site {
             .is_some_and(|role| role.does == what)
     }
 
-    /// The result that its item is to have, as that says, its queue or its holder's role.
+    /// Returns the result that the item must have, by its own text, its queue or its holder's role.
     pub fn expected(&self, held: &Claimed) -> Option<Expected> {
         self.config.expected(&held.task, &held.lease.role)
     }
 
-    /// What an agent of that role and name takes from `queues`.
+    /// Returns what an agent of that role and name takes from `queues`.
     pub fn seek(&self, agent: &str, role: &str, queues: &[Queue]) -> Result<Seek, Error> {
         self.role(role)?;
         Ok(Seek {
@@ -226,8 +227,8 @@ impl Site {
         &self.config.integration.branch
     }
 
-    /// Paths (from the repository's root) that a task's branch may not change: the board, and the queue's own file, with
-    /// the one that it is a link to.
+    /// Returns the paths, from the repository's root, that a task's branch may not change: the board, and the queue's
+    /// own file, with its link target.
     pub fn protected(&self, queue: &Queue) -> Vec<String> {
         let files = queue.files();
         let own = files
@@ -239,8 +240,8 @@ impl Site {
         std::iter::once(".tavern/".to_owned()).chain(own).collect()
     }
 
-    /// The commit that the base branch is at: `base` of config.yaml, else HEAD's. Where HEAD is on no branch, or on an
-    /// item's, a person only looks at something: then the integration branch has no other base than itself.
+    /// Returns the name and commit of the base branch: `base` of config.yaml, else HEAD. If HEAD is detached or on an
+    /// item's branch, a person is only looking at something: then the integration branch is its own base.
     pub fn base(&self) -> Result<(Option<String>, CommitId), Error> {
         if let Some(name) = &self.config.base {
             let repository = self.repository()?;
@@ -276,7 +277,8 @@ impl Site {
         }))
     }
 
-    /// There is a base, no branch is in the way of Tavern's, and how the integration branch is related to it is not left out of a shallow clone.
+    /// Checks that there is a base, that no branch blocks the names of Tavern's branches, and that a shallow clone has
+    /// the history between base and integration branch.
     pub fn known_base(&self) -> Result<(), Error> {
         let (_, base) = self.base()?;
         self.repository()?.refuse_in_the_way(self.integration())?;
@@ -290,7 +292,7 @@ impl Site {
         })
     }
 
-    /// The remote that other clones push the integration branch to.
+    /// Returns the remote to which other clones push the integration branch.
     pub fn remote(&self) -> Result<Option<String>, Error> {
         let head = match self.repository()?.head()? {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name),
@@ -301,8 +303,8 @@ impl Site {
             .remote(self.config.base.as_deref().or(head.as_deref())))
     }
 
-    /// The commit that the integration branch is at, or begins at: its remote-tracking branch, where other clones' work is.
-    /// `None`: it begins at its base.
+    /// Returns the commit of the integration branch. A branch that does not exist yet begins at its remote-tracking
+    /// branch, which has other clones' work; `None`: it begins at its base.
     pub fn integration_tip(&self) -> Result<Option<CommitId>, Error> {
         let (repository, branch) = (self.repository()?, self.integration());
         let Some(tip) = repository.branch_tip(branch)? else {
@@ -312,7 +314,8 @@ impl Site {
         Ok(Some(tip))
     }
 
-    /// What to do where the integration branch is checked out in `folder`: moving it would leave the files there behind.
+    /// Returns what to do if the integration branch is checked out in `folder`: moving it would leave the files there
+    /// behind.
     pub fn way_out(&self, folder: &Path) -> String {
         let (branch, own) = (self.integration(), Integration::default().branch);
         if branch != own
@@ -327,12 +330,13 @@ impl Site {
         format!("git -C {} switch --detach", quoted(folder))
     }
 
-    /// Why nothing is merged into the integration branch at `tip`: neither Tavern nor a person has put it there, as far as can be
-    /// told. A person's are commits of the base, of the remote branch, and those that were made in their own checkout.
+    /// Returns why nothing is merged into the integration branch at `tip`: neither Tavern nor a person is known to have
+    /// moved it there. A person's commits are those of the base, of the remote branch, and those made in their own
+    /// checkout.
     fn foreign(&self, tip: &CommitId) -> Result<Option<(CommitId, Lack)>, Error> {
         let (repository, branch) = (self.repository()?, self.integration());
         let tips = repository.remembered_tips(branch)?;
-        // Where nothing is known, as in a new clone, the branch is as it is found.
+        // Without a known tip, as in a new clone, the branch is accepted as found.
         let Some(known) = tips.last().filter(|_| !tips.contains(tip)) else {
             return Ok(None);
         };
@@ -361,8 +365,8 @@ impl Site {
         )))
     }
 
-    /// Where the base was before somebody put it to `tip` without a word, and why it is not followed there. A person has accepted no
-    /// such tip, nor does its remote have it. Of a branch that git has never kept a log of nothing can be told.
+    /// Returns the last known commit of the base, and why its `tip` is not followed: git's log has no entry for it, no
+    /// person has accepted it, and the remote does not have it. A branch without any known tip is followed.
     fn foreign_base(
         &self,
         base: Option<&str>,
@@ -381,7 +385,7 @@ impl Site {
             LastWord::Elsewhere(known) => Some(known),
             LastWord::Nowhere => tips.last().cloned(),
         };
-        // It may be a tag, or have moved on since.
+        // The base may be a tag, or have moved on since.
         let is_there = repository.branch_tip(branch)?.as_ref() == Some(tip);
         let Some(known) = known.filter(|_| is_there) else {
             return Ok(None);
@@ -403,7 +407,7 @@ impl Site {
         )))
     }
 
-    /// From now on it is known that there was a word for the base at `tip`, though git's log be removed.
+    /// Remembers that git's log has an entry for the base at `tip`, in case that log is removed.
     fn remember_base(&self, base: Option<&str>, tip: &CommitId) -> Result<(), Error> {
         let repository = self.repository()?;
         let Some(branch) = base.filter(|base| *base != self.integration()) else {
@@ -417,7 +421,7 @@ impl Site {
         Ok(())
     }
 
-    /// The remote's branch of this name, as somebody has fetched or pushed it.
+    /// Returns the remote's branch of this name, as last fetched or pushed.
     fn fetched(&self, branch: &str) -> Result<Option<CommitId>, Error> {
         let (repository, Some(reference)) = (self.repository()?, self.tracking(branch)?) else {
             return Ok(None);
@@ -433,14 +437,14 @@ impl Site {
         Ok(Some(tip).filter(|_| is_told))
     }
 
-    /// What stands here for the remote's branch of this name.
+    /// Returns the remote-tracking ref of this branch name.
     fn tracking(&self, branch: &str) -> Result<Option<String>, Error> {
         Ok(self
             .remote()?
             .map(|remote| format!("refs/remotes/{remote}/{branch}")))
     }
 
-    /// The integration branch, or its base, is where neither Tavern nor a person has put it.
+    /// Returns a lack if the integration branch or its base is where neither Tavern nor a person has put it.
     pub fn foreign_tip(&self) -> Result<Option<Lack>, Error> {
         let (base, commit) = self.base()?;
         if let Some((_, lack)) = self.foreign_base(base.as_deref(), &commit)? {
@@ -453,7 +457,7 @@ impl Site {
             return Ok(Some(lack));
         }
         let dropped = self.rewritten(base.as_deref(), &commit, &tip)?;
-        // Where there is nothing of its own it begins anew by itself.
+        // An integration branch without commits of its own is reset to its base automatically.
         dropped
             .filter(|dropped| {
                 self.repository()
@@ -463,8 +467,8 @@ impl Site {
             .transpose()
     }
 
-    /// The newest commit of the base that `holder` has and the base, which is at `commit`, has no more: it was reset, amended or rebased.
-    /// `None` if a person has accepted it there.
+    /// Returns the newest commit that `holder` has and the base, now at `commit`, has lost by a reset, amend or rebase.
+    /// `None` if a person has accepted the base there.
     fn rewritten(
         &self,
         base: Option<&str>,
@@ -482,7 +486,7 @@ impl Site {
         newest_held(repository, &tips, commit, holder)
     }
 
-    /// Where the base was and is no more, if `work` has that commit, and `tip` of the integration branch has it not.
+    /// Returns a commit that the base has dropped and that `work` has, but `tip` of the integration branch has not.
     pub(super) fn dropped_from(
         &self,
         tip: &CommitId,
@@ -495,7 +499,7 @@ impl Site {
         };
         let tips = repository.remembered_tips(&branch)?;
         for known in tips.iter().rev().take(MOST_TIPS) {
-            // It may be gone by now, or only not be followed yet.
+            // The commit may be gone by now, or the base may not have been followed yet.
             let is_known = repository.commit_of(known.as_str())?.is_some();
             if is_known
                 && !repository.is_ancestor(known, tip)?
@@ -531,7 +535,8 @@ impl Site {
         })
     }
 
-    /// Puts the integration branch, which is at `tip` and has nothing of its own, to its base. False if that can't be now.
+    /// Resets the integration branch, which is at `tip` without commits of its own, to its base. Returns false if that
+    /// is not possible now.
     fn begin_anew(&self, tip: &CommitId, base: &CommitId) -> Result<bool, Error> {
         let (repository, branch) = (self.repository()?, self.integration());
         if repository.branch_tip(branch)?.as_ref() != Some(tip) {
@@ -551,8 +556,8 @@ impl Site {
         }
     }
 
-    /// A person says that the integration branch, or a base that is not followed, is right where it is, at `revision`: which, and that
-    /// commit. `None` if it is elsewhere.
+    /// Accepts for a person that the integration branch, or a base that is not followed, is right at `revision`.
+    /// Returns which branch and its commit; `None` if neither is there.
     pub fn accept_tip(
         &self,
         revision: &str,
@@ -598,9 +603,9 @@ impl Site {
         Ok(None)
     }
 
-    /// Brings the integration branch up to its base, making it if it is not there. What stands in the way, such as a conflict, is
-    /// returned beside it: it stops integration, not work. Work begins at the last tip that is known, not at one of somebody
-    /// else. In a dry run the branch stays, and what would have to be merged is not.
+    /// Brings the integration branch up to its base, creating it if needed. An obstacle such as a conflict is returned
+    /// beside it: it stops integration, not work. Work begins at the last known tip, not at a foreign one. A dry run
+    /// leaves the branch as it is, and merges nothing.
     pub fn follow_base(&self) -> Result<(CommitId, Option<Lack>), Error> {
         let (base, commit) = self.base()?;
         let branch = self.integration();
@@ -651,7 +656,7 @@ impl Site {
                 Some(Lack::NotReady(NotReady::new(message, hint)))
             }
             Ok(_) => None,
-            // Somebody else moved it meanwhile, or has it checked out: it is used as it is.
+            // The branch was moved meanwhile, or is checked out elsewhere: it is used as it is.
             Err(GitError::Moved { .. } | GitError::CheckedOut { .. } | GitError::Pruned { .. }) => {
                 None
             }
@@ -664,22 +669,22 @@ impl Site {
         Ok((tip, conflict))
     }
 
-    /// The commit that a worktree's HEAD is at.
+    /// Returns the commit of a worktree's HEAD.
     pub fn tip_of(&self, worktree: &Path) -> Result<CommitId, Error> {
         let head = self.repository()?.head_of(worktree)?;
         head.commit().ok_or(Error::NoCommits)
     }
 
-    /// Where the integration worktree is, in which merges are verified.
+    /// Returns the path of the integration worktree, in which merges are verified.
     pub fn scratch(&self) -> PathBuf {
         self.board.path("worktrees/integration")
     }
 }
 
-/// So many of the places where the base was are looked at.
+/// The number of known base tips that are checked.
 const MOST_TIPS: usize = 64;
 
-/// The newest of `tips` that `holder` has, if `other` has it not.
+/// Returns the newest of `tips` that `holder` has, unless `other` has it too.
 fn newest_held(
     repository: &Repository,
     tips: &[CommitId],
@@ -687,7 +692,7 @@ fn newest_held(
     holder: &CommitId,
 ) -> Result<Option<CommitId>, Error> {
     for tip in tips.iter().rev().take(MOST_TIPS) {
-        // It may be gone by now.
+        // The commit may be gone by now.
         if repository.commit_of(tip.as_str())?.is_some() && repository.is_ancestor(tip, holder)? {
             return Ok((!repository.is_ancestor(tip, other)?).then(|| tip.clone()));
         }
@@ -695,7 +700,8 @@ fn newest_held(
     Ok(None)
 }
 
-/// What Claude is to deny by the rules of the board, before it is done. What has signs that its rules are made of is seen when it is done.
+/// Returns the calls that Claude denies by the board's rules before they are made. A pattern with characters of
+/// Claude's own rule syntax is checked only after the call.
 fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
     let is_plain = |words: &&str| !words.contains([',', '(', ')', ':']);
     rules
@@ -719,9 +725,9 @@ fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
         })
 }
 
-/// The runner called `name`, as agents of `role` use it.
+/// Returns the runner called `name`, as agents of `role` use it.
 pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
-    // Who judges a commit is not led by it.
+    // A reviewer must not be influenced by the repository that it judges.
     let obeys_repository = role.does != Does::Review;
     let Some(entry) = config.runners.get(name) else {
         let preset = CommandRunner::preset(name).ok_or_else(|| Error::NoRunner(name.to_owned()))?;
@@ -757,7 +763,7 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
     })
 }
 
-/// Merges whose worktree could not be set up, as this process remembers them: of each item the one that was tried last.
+/// Merges whose worktree could not be set up by this process: the last try of each item.
 #[derive(Default)]
 pub struct StuckMerges(Mutex<HashMap<TaskId, StuckMerge>>);
 
@@ -769,7 +775,7 @@ struct StuckMerge {
 }
 
 impl StuckMerges {
-    /// Why the item's merge can't be set up, if that was tried not long ago with the same work and branch.
+    /// Returns why the item's merge can't be set up, if that was tried recently with the same work and branch.
     pub fn why(&self, task: &TaskId, work: &CommitId, tip: &CommitId) -> Option<String> {
         let all = self.locked();
         let same = all

@@ -1,6 +1,6 @@
-//! An agent's answer is put to the proof: by commands that we run ourselves, at one commit.
+//! Verification of an agent's answer: Tavern runs commands itself, at one commit.
 //!
-//! First a plan of it, which writes nothing and which a dry run prints; then its execution.
+//! Begins with a plan, which writes nothing and which a dry run prints; then executes it.
 
 use std::path::PathBuf;
 
@@ -25,24 +25,24 @@ use tavern_store::config::{Dirty, Does};
 /// What is left to do before an answer counts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verification {
-    /// Nothing: this is what it came to, with what is written down of a plan that was not taken.
+    /// Nothing: this is the result, with the rendered problems of a rejected plan.
     Over { result: RunResult, problems: String },
     /// `done_when` is run at the work's commit.
     Prove(Unproven),
 }
 
-/// Work of which its agent has said what it had to say.
+/// Finished work that is not verified yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unproven {
     reason: String,
     pub state: WorkState,
-    /// What shows that it is done if `done_when` passes.
+    /// What proves that it is done if `done_when` passes.
     shown_by: ShownBy,
-    /// Where that has passed already.
+    /// The commit at which `done_when` has passed already.
     proven: Option<CommitId>,
 }
 
-/// What the folder of an item holds before its work is verified.
+/// The content of an item's folder before its work is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkState {
     /// Files: the item needs no repository.
@@ -54,7 +54,7 @@ pub enum WorkState {
 }
 
 impl Verification {
-    /// What it comes to if all that is run passes.
+    /// Returns the result if all commands pass.
     pub fn expected(self) -> RunResult {
         match self {
             Verification::Over { result, .. } => result,
@@ -79,12 +79,12 @@ impl Verification {
     }
 }
 
-/// Whether an answer is put to a proof that may last: without a work tree and without commands there is nothing to look at.
+/// Returns true if the verification may take long: without a worktree and without commands there is nothing to check.
 pub fn takes_time(held: &Claimed) -> bool {
     held.task.worktree || !held.task.done_when.is_empty()
 }
 
-/// Looks at what there is to verify of `answer`.
+/// Plans the verification of `answer`.
 pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
     let over = |result| {
         Ok(Verification::Over {
@@ -111,7 +111,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         true if is_silent => ShownBy::Nothing,
         true => ShownBy::Word,
     };
-    // A reviewer that gave no verdict has nothing to verify: the board says what it has to give.
+    // A reviewer without a verdict has nothing to verify: the board asks for the verdict.
     if held.task.status() == Status::Reviewing {
         return over(RunResult::Passed {
             commit: None,
@@ -177,9 +177,9 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     }))
 }
 
-/// Verifies an answer: what was left uncommitted is committed, and `done_when` is run at the commit.
+/// Verifies an answer: commits what was left uncommitted, and runs `done_when` at the commit.
 pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunResult, Error> {
-    // What stands as it is has been written down.
+    // A final result has been written down already.
     if let AgentAnswer::Result(result) = answer {
         return Ok(result);
     }
@@ -200,7 +200,7 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
         result => result,
     };
     if let Some(mut record) = Record::open(site, &run) {
-        // What was committed for the agent belongs to its patch, whatever the proof said.
+        // Commits made for the agent belong to its patch, whatever the result.
         let is_work = held.task.worktree
             && !matches!(
                 result,
@@ -214,7 +214,7 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
     Ok(result)
 }
 
-/// What it came to, and whether `done_when` passed, if it was run. It is not run again at the commit where it is `proven`.
+/// Returns the result, and whether `done_when` passed if it was run. It is not run again at the commit `proven`.
 fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Option<bool>), Error> {
     let Unproven {
         reason,
@@ -226,7 +226,7 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
     let folder = site.board.worktree(&task.id);
     let mut changed_nothing = false;
     let commit = if state == WorkState::Plain {
-        // Who has claimed it by hand has started no run, which would have made it.
+        // An item claimed by a person had no run that would have made the folder.
         make_plain(&folder)?;
         None
     } else {
@@ -292,7 +292,7 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
     })
 }
 
-/// Commits what an agent has left uncommitted, and takes out of its commits what the worktree held before it began.
+/// Commits what an agent has left uncommitted, and removes from its commits what the worktree held before it began.
 pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(), Error> {
     let (task, folder) = (&held.task, site.board.worktree(&held.task.id));
     if let WorkState::Uncommitted(changes) = state {
@@ -305,16 +305,16 @@ pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(),
             &protected,
         )?;
     } else {
-        // It may have committed itself what was there before.
+        // The agent may have committed that itself.
         site.repository()?.disown_baseline(&folder)?;
     }
-    // Others may merge it while its program still runs.
+    // Others may merge it while the program still runs.
     site.repository()?
         .publish_cell(&folder, &site.branch_of(task))?;
     Ok(())
 }
 
-/// What a person may do about it; no agent is told to.
+/// A hint for a person; agents do not get it.
 pub const IF_RIGHT: &str = "; if that is right, give the item `result: answer`";
 
 const UNSAID: &str = "its agent did not say that it is done, and no command shows it";
@@ -323,21 +323,21 @@ const ALREADY_DONE: &str = "already done: its commands pass, and nothing was cha
 
 const REWORDED: &str = "its text was edited during the run; starting over with the new text";
 
-/// Its queue asks for something else by now than what was done.
+/// Returns true if its queue now asks for something else than what was done.
 fn is_reworded(site: &Site, held: &Claimed) -> bool {
     let is_new = |command: &String| !held.task.done_when.contains(command);
     site.board.task(&held.task.id).is_ok_and(|found| {
-        // Where there is a merge, that runs the new ones.
+        // A merge runs new commands anyway.
         let has_new = !found.task.worktree && found.task.done_when.iter().any(is_new);
         has_new || words(&found.task) != words(&held.task)
     })
 }
 
-/// What formatters put in, take away or move.
+/// Characters that formatters add, remove or move.
 const MARKS: &str = "\\*_-+#|~=>`";
 
-/// What is to be done: the letters of its words, and the lines of its code. Neither are keys, nor steps and parts; the title is only where
-/// there is nothing else.
+/// Returns the letters of the task's words, and its lines of code, without keys, steps and parts. The title counts only
+/// if there is nothing else.
 fn words(task: &Task) -> (String, Vec<&str>) {
     let letters = |line: &str| -> String {
         let is_mark = |c: char| c.is_whitespace() || MARKS.contains(c);
@@ -363,17 +363,17 @@ fn words(task: &Task) -> (String, Vec<&str>) {
     (prose, code)
 }
 
-/// Returns the last words of the agent of `run`.
+/// Returns the agent's last message in `run`.
 fn said(site: &Site, run: &str) -> String {
     Artifacts::open(&site.board, run).read("result.txt")
 }
 
-/// Its commands say whether it was done before anybody took it.
+/// Returns true if its commands decide whether it was done before it was claimed.
 fn may_be_done(site: &Site, held: &Claimed) -> bool {
     !held.task.done_when.is_empty() && site.expected(held) != Some(Expected::Change)
 }
 
-/// Beside repositories of its own in these places, which no commit holds.
+/// Returns the result of work without changes. `nested` are repositories inside the worktree, which no commit can hold.
 fn left_nothing(nested: &[PathBuf]) -> RunResult {
     let reason = match nested {
         [] => format!("it changed nothing{IF_RIGHT}"),
@@ -392,7 +392,7 @@ fn is_unrelated(site: &Site, tip: &CommitId) -> Result<bool, Error> {
     Ok(site.repository()?.fork(&integration, tip)?.is_none())
 }
 
-/// Nothing of the work at `tip` is new to the integration branch, or only what no task's branch may change.
+/// Returns true if the work at `tip` has nothing new for the integration branch, or only changes to protected paths.
 fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
     let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
         return Ok(false);
@@ -402,7 +402,7 @@ fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> 
     }
     let protected = site.protected(&held.queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-    // The same change by somebody else, who was faster, is no emptiness.
+    // Work that another branch has merged first does not count as empty.
     Ok(site
         .repository()?
         .changes_only(&integration, tip, &protected)?)

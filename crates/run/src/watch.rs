@@ -1,4 +1,4 @@
-//! Looks after the runs of a board: what is wrong with them, and what is done about it.
+//! Supervises the runs of a board: diagnoses problems and reacts to them.
 
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -30,16 +30,16 @@ use tavern_store::config::Role;
 use tavern_store::{Board, Done, Entry, Note, life, walk_log};
 use tavern_sys::clock;
 
-/// What was done about a run, in its folder.
+/// The file in a run's folder that records reactions.
 const FILE: &str = "watched.json";
 
-/// A run that is younger is left alone.
+/// A younger run is left alone.
 const YOUNGEST: TimeDelta = TimeDelta::seconds(5);
 
-/// How many runs git is asked for in a look, because of rules: that is some milliseconds each.
+/// How many runs per look are checked with git for rules: each check takes some milliseconds.
 const MOST_ASKED: usize = 8;
 
-/// What was found of a run, and what is done about it.
+/// A symptom of a run, and the reaction to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
     pub task: TaskId,
@@ -47,7 +47,7 @@ pub struct Diagnosis {
     pub agent: String,
     pub symptom: Symptom,
     pub deed: Deed,
-    /// Both in words.
+    /// Symptom and reaction in words.
     pub cause: String,
 }
 
@@ -71,7 +71,7 @@ impl Diagnosis {
         }
     }
 
-    /// As the log has it; `None` if it tells of something else.
+    /// Reads it from a log entry; `None` if the entry is about something else.
     fn of(entry: Entry) -> Option<Diagnosis> {
         let Entry {
             task,
@@ -92,7 +92,7 @@ impl Diagnosis {
         })
     }
 
-    /// In a line, for people.
+    /// Formats it in one line, for people.
     pub fn line(&self) -> String {
         match self.symptom {
             Symptom::Spending | Symptom::Spent => {
@@ -106,10 +106,9 @@ impl Diagnosis {
     }
 }
 
-/// What the log tells of runs behind the event `since`, the oldest first, whoever found it; and its last event.
+/// Returns the diagnoses in the log after event `since`, oldest first, and the last event.
 ///
-/// # Errors
-/// The log can't be read.
+/// # Errors The log can't be read.
 pub fn news(board: &Board, since: u64) -> Result<(Vec<Diagnosis>, u64), Error> {
     let (mut found, mut last) = (Vec::new(), since);
     walk_log(board, None, &mut |entry| {
@@ -122,7 +121,7 @@ pub fn news(board: &Board, since: u64) -> Result<(Vec<Diagnosis>, u64), Error> {
     Ok((found, last))
 }
 
-/// How a run goes.
+/// The health of a run.
 #[derive(Clone, Debug)]
 pub struct Health {
     pub lease: Lease,
@@ -130,10 +129,9 @@ pub struct Health {
     pub watched: Watched,
 }
 
-/// How each run goes whose supervisor lives.
+/// Returns the health of each run whose supervisor is alive.
 ///
-/// # Errors
-/// The board can't be read.
+/// # Errors The board can't be read.
 pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
     let of = |lease: Lease| {
         let artifacts = Artifacts::open(board, &run_name(&lease.task, lease.token));
@@ -147,7 +145,7 @@ pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
     Ok(board.leases()?.into_iter().filter_map(of).collect())
 }
 
-/// A look at this run has told of the breach.
+/// Returns true if an earlier look at this run has reported the breach.
 pub(super) fn was_told(site: &Site, run: &Metadata, breach: &Breach) -> bool {
     watched_of(&Artifacts::open(&site.board, &run.run)).knows_of(breach)
 }
@@ -156,7 +154,7 @@ fn watched_of(artifacts: &Artifacts) -> Watched {
     serde_json::from_str(&artifacts.read(FILE)).unwrap_or_default()
 }
 
-/// How a supervisor looks at its own run.
+/// A supervisor's looks at its own run.
 pub(super) struct Watch {
     every: Duration,
     looked: Instant,
@@ -175,17 +173,18 @@ impl Watch {
         }
     }
 
-    /// Until the next look.
+    /// Returns the time until the next look.
     pub(super) fn patience(&self) -> Duration {
         self.every.saturating_sub(self.looked.elapsed())
     }
 
-    /// The next look is now.
+    /// Makes the next look due now.
     pub(super) fn hurry(&mut self) {
         self.is_hurried = true;
     }
 
-    /// Looks at the run of `own`, if it is time to, and nobody watches the board. True if it is over by that.
+    /// Looks at the run of `own`, if it is time and no other process watches the board. Returns true if that ended the
+    /// run.
     pub(super) fn look(&mut self, site: &Site, own: &Lease) -> bool {
         if !std::mem::take(&mut self.is_hurried) && !self.patience().is_zero() {
             return false;
@@ -199,15 +198,15 @@ impl Watch {
     }
 }
 
-/// While looks fail nobody is nudged or paused; limits, leases and rules at the end of a run hold all the same. The log tells of it
-/// once, and when it is over.
+/// A time in which looks fail: no agent is nudged or paused then. Limits, leases and the rules at the end of a run
+/// still hold. The log records its start and its end.
 #[derive(Debug, Default)]
 pub struct Lapse {
     told: Option<String>,
 }
 
 impl Lapse {
-    /// What a look came to: why it failed, if it did. Returns what is new in that, in words.
+    /// Records the result of a look: why it failed, if it did. Returns a message if that has changed.
     pub fn note(
         &mut self,
         site: &Site,
@@ -222,7 +221,7 @@ impl Lapse {
             None => "supervision has recovered".to_owned(),
         };
         self.told = failure;
-        // A board that can't be written is why.
+        // The reason may be that the board can't be written.
         drop(site.board.note(Entry {
             task: of.map(|lease| lease.task.clone()),
             agent: of.map(|lease| lease.agent.clone()),
@@ -233,11 +232,10 @@ impl Lapse {
     }
 }
 
-/// Looks at each run once, and gives `tell` what is found and was not told before. That is done something about, unless the site is dry.
-/// Of many, some are held to the rules for files, those first that were not for longest; each is when its agent is done.
+/// Looks at each run once, and passes new diagnoses to `tell`. Reacts to them, unless the site is dry. Only some of
+/// many runs are checked for file rules, those checked longest ago first; each is checked when its agent is done.
 ///
-/// # Errors
-/// The board, or one of the runs, can't be looked at; the others were.
+/// # Errors The board, or one of the runs, can't be examined; the other runs were.
 pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (mut failure, mut asks) = (None, MOST_ASKED);
     let mut leases = site.board.leases()?;
@@ -259,10 +257,10 @@ pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     failure.map_or(Ok(()), Err)
 }
 
-/// True if the run is over by that.
+/// Looks at the supervisor's own run. Returns true if that ended the run.
 fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
     let slot = site.board.try_watch_slot()?;
-    // One that hangs, or was stopped, looks after nobody.
+    // A watcher that hangs or was stopped does not count.
     if slot.is_none()
         && Watcher::of(&site.board).is_some_and(|watcher| watcher.is_at_it(clock::now()))
     {
@@ -282,7 +280,7 @@ fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
     Ok(is_over)
 }
 
-/// Whoever is gone is for `tavern-reap`, and with whom a person chats for that one.
+/// Runs of dead holders are left to `tavern-reap`, and chats to the person who chats.
 fn look_at(
     site: &Site,
     lease: &Lease,
@@ -293,11 +291,11 @@ fn look_at(
     {
         return Ok(());
     }
-    // With another run it may have been ended in this look.
+    // This look may have ended it, together with another run.
     if !is_held(site, lease)? {
         return Ok(());
     }
-    // It may have ended meanwhile, and its worktree with it.
+    // The run may have ended meanwhile, and its worktree with it.
     look_into(site, lease, asks, tell).or_else(|error| {
         if is_held(site, lease)? {
             Err(error)
@@ -307,7 +305,8 @@ fn look_at(
     })
 }
 
-/// What of a run can't be looked at keeps nobody from judging the rest. `asks` is how often git may still be asked for its files.
+/// Examines one run; a part that can't be examined does not hide the others. `asks` is how often git may still be asked
+/// for files.
 fn look_into(
     site: &Site,
     lease: &Lease,
@@ -319,7 +318,7 @@ fn look_into(
     let record = run_of(&site.board, &run).filter(|record| !record.damaged);
     let activity = activity_of(&artifacts);
     let (Some(record), Some(mut activity)) = (record, activity) else {
-        // Both are written before the lease tells of its work.
+        // Both are written before the lease names its work.
         return if lease.work.is_none() {
             Ok(())
         } else {
@@ -352,7 +351,7 @@ fn look_into(
         match rules::broken(site, &record) {
             Ok(mut breaches) => {
                 watched.held_to_rules = breaches.is_empty().then_some(activity.steps);
-                // One is enough to tell of while it works; what it has done at its end is told in full.
+                // While it works one breach per rule is enough; the end of the run reports all of them.
                 breaches.dedup_by(|other, first| other.rule == first.rule);
                 activity.broke(breaches);
             }
@@ -361,7 +360,7 @@ fn look_into(
     }
     let found = treat(&activity, judge(&activity, rules, now), rules, &mut watched);
     let ends = found.as_ref().is_some_and(|(_, deed)| deed.ends());
-    // Who is killed in between nudges no more, rather than twice, and ends the run once more, rather than not.
+    // Saved before a nudge, but after an ending: a killed watcher rather omits a nudge, and rather repeats an ending.
     if !ends {
         keep(site, &artifacts, &before, &watched)?;
     }
@@ -390,7 +389,7 @@ fn is_held(site: &Site, lease: &Lease) -> Result<bool, Error> {
         .is_some_and(|now| now.token == lease.token))
 }
 
-/// Children of one item that are in the same trouble, and were told so in vain.
+/// Children of one item with the same symptom, which were nudged without effect.
 struct Gang {
     parent: TaskId,
     symptom: Symptom,
@@ -415,7 +414,7 @@ impl Gang {
         })
     }
 
-    /// Ends their runs: what is wrong is not with one of them. Those that have begun anew before are paused.
+    /// Ends their runs, since the fault is not with one of them. Members that were restarted before are paused.
     fn begin_anew(&self, site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
         let trouble = Trouble::of_gang(&self.parent, self.symptom, self.members.len());
         for member in &self.members {
@@ -430,7 +429,7 @@ impl Gang {
     }
 }
 
-/// It has begun anew before, with others.
+/// Returns true if it was restarted before, together with others.
 fn was_restarted(site: &Site, task: &TaskId) -> Result<bool, Error> {
     let mut was_restarted = false;
     walk_log(&site.board, Some(task), &mut |entry| {
@@ -453,7 +452,7 @@ fn keep(
     Ok(artifacts.write(FILE, &(text + "\n"))?)
 }
 
-/// What its agent does may change files that no call tells of. That takes a look of git's, so it is done only in doubt.
+/// Looks for file changes that no call shows. This takes a git command, so it is done only in doubt.
 fn look_at_files(
     site: &Site,
     run: &Metadata,
@@ -475,7 +474,7 @@ fn look_at_files(
     Ok(())
 }
 
-/// A digest of what stands in its worktree.
+/// Returns a digest of the worktree's content.
 fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
     let (repository, folder) = (site.repository()?, &run.worktree);
     let changes = repository.changes(folder)?;
@@ -494,8 +493,8 @@ fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
     Ok(digest.finish())
 }
 
-/// Tells the agent, or ends its run, and the log; not on a dry board. The log's line comes first: the report of a pause is the last of
-/// the item's.
+/// Nudges the agent or ends its run, and logs it; does nothing on a dry board. The log entry comes first, since the
+/// report of a pause must be the item's last.
 fn carry_out(
     site: &Site,
     lease: &Lease,
@@ -576,10 +575,10 @@ fn carry_out(
     Ok(diagnosis)
 }
 
-/// Ends the run that holds the lease. Its work and its session are kept, and its item waits with `question`, as if its agent had asked.
+/// Ends the run that holds the lease. Its work and session are kept, and its item waits with `question`, as if its
+/// agent had asked.
 ///
-/// # Errors
-/// Somebody else holds it by now, or the board can't be written.
+/// # Errors Another process holds it by now, or the board can't be written.
 pub fn pause(site: &Site, lease: &Lease, question: String) -> Result<Done, Error> {
     let note = Note {
         agent: Some(lease.agent.clone()),
@@ -595,7 +594,7 @@ pub fn pause(site: &Site, lease: &Lease, question: String) -> Result<Done, Error
     )?)
 }
 
-/// What an agent is told.
+/// Returns the text of a nudge.
 fn words(trouble: &Trouble, urgency: Urgency) -> String {
     let advice = match trouble.symptom {
         Symptom::Looping => {
@@ -613,7 +612,7 @@ fn words(trouble: &Trouble, urgency: Urgency) -> String {
         Symptom::Runaway => "Write down what you have as files now.",
         Symptom::Violation => "Undo it, and do without.",
         Symptom::Late => "Commit what you have, and come to an end.",
-        // Nobody is told these between two steps.
+        // Agents are never nudged for these.
         Symptom::Divergence | Symptom::Spending | Symptom::Spent => "",
     };
     let last = match urgency {

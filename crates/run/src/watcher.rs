@@ -1,4 +1,4 @@
-//! How the watching of a board gets on, for those who look at the board: `watch.json` beside its locks.
+//! The state of a board's watcher, for displays of the board: `watch.json` beside its locks.
 
 use std::time::Duration;
 
@@ -9,42 +9,41 @@ use tavern_core::task::Timestamp;
 use tavern_store::{Board, walk_log};
 use tavern_sys::files;
 
-/// Of all programs that have watched the board.
+/// Totals of all programs that have watched the board.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Watcher {
-    /// Looks of theirs.
+    /// The number of looks.
     pub looks: u64,
-    /// When the last one was, and how long it took, in milliseconds.
+    /// When the last look was, and how long it took, in milliseconds.
     pub looked: Timestamp,
     pub took: u64,
-    /// How often it looks, in seconds; 0: once.
+    /// The interval of looks in seconds; 0: only once.
     pub every: u64,
-    /// Why it failed, if it did.
+    /// Why the last look failed, if it did.
     pub degraded: Option<String>,
-    /// For how many seconds looks have failed, all in all.
+    /// Total seconds during which looks have failed.
     pub degraded_seconds: u64,
-    /// The last event of the log of which it was told what there was to tell.
+    /// The last event of the log that was reported.
     pub seen: u64,
 }
 
-/// So many seconds late is not yet overdue: a look may take a while.
+/// How many seconds late a look is not yet overdue, since a look may take a while.
 const PATIENCE: u64 = 30;
 
 /// Beside the locks of the board.
 const FILE: &str = "watch.json";
 
 impl Watcher {
-    /// Of a board; `None` if no program has ever watched it.
+    /// Reads it from a board; `None` if the board was never watched.
     pub fn of(board: &Board) -> Option<Watcher> {
         let text = files::read_text(board.private(FILE)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Of one that begins, on a board that nobody has watched: what has happened so far is over.
+    /// Begins on a board that was never watched: events so far are not reported.
     ///
-    /// # Errors
-    /// The log can't be read.
+    /// # Errors The log can't be read.
     pub fn begin(board: &Board) -> Result<Watcher, tavern_store::Error> {
         let mut seen = 0;
         walk_log(board, None, &mut |entry| {
@@ -57,13 +56,13 @@ impl Watcher {
         })
     }
 
-    /// It looks as often as it is to, or nearly.
+    /// Returns true if it looks about as often as it should.
     pub fn is_at_it(&self, now: Timestamp) -> bool {
         let since = u64::try_from((now - self.looked).num_seconds()).unwrap_or(0);
         since <= 3 * self.every + PATIENCE
     }
 
-    /// One has looked by `now` and for so long, in vain where it is `degraded`.
+    /// Records a look that ended at `now`, took `took`, and failed if `degraded` has a reason.
     pub fn looked(&mut self, now: Timestamp, took: Duration, degraded: Option<String>) {
         let seconds =
             |from: Timestamp, to: Timestamp| u64::try_from((to - from).num_seconds()).unwrap_or(0);
@@ -76,7 +75,7 @@ impl Watcher {
         self.degraded = degraded;
     }
 
-    /// Writes it down. That it can't be keeps nobody from watching.
+    /// Saves it. A failed write must not stop the watcher.
     pub fn keep(&self, board: &Board) {
         let text = serde_json::to_string(self).expect("it is plain data");
         drop(tavern_store::replace_own(
