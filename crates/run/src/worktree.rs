@@ -1,4 +1,4 @@
-//! A task's own folder: made from the tip of the integration branch, set up, and removed only after what it holds is
+//! A task's own folder: made from the tip of the integration branch, set up, and removed only after its content is
 //! kept.
 #![expect(
     clippy::disallowed_methods,
@@ -28,15 +28,15 @@ use tavern_store::{Claimed, Entry, Queue, walk_log};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
 
-/// Where a run works.
+/// The folder of a run.
 #[derive(Clone, Debug)]
 pub struct Worktree {
     pub path: PathBuf,
-    /// `None`: the task needs no repository and has an empty folder, or is only looked at.
+    /// `None`: the task needs no repository and has an empty folder, or is only reviewed.
     pub branch: Option<Branch>,
-    /// The one commit that it is looked at.
+    /// The commit that is reviewed in it.
     pub view: Option<CommitId>,
-    /// No earlier run has left it.
+    /// Whether no earlier run has left it.
     pub is_new: bool,
 }
 
@@ -44,13 +44,12 @@ pub struct Worktree {
 #[derive(Clone, Debug)]
 pub struct Branch {
     pub name: String,
-    /// The tip of the integration branch, from which it is made if it is not there.
+    /// The tip of the integration branch, where a new branch starts.
     pub base: CommitId,
 }
 
-/// Makes the task's worktree, or takes up the one that an earlier attempt left, and runs the set-up command in a new
-/// one. A dry run makes nothing; where the base branch and the integration branch have both moved, it names the latter
-/// without the merge of the two.
+/// Makes the task's worktree and runs the set-up command in it, or reuses the worktree of an earlier attempt. A dry run
+/// makes nothing; if base and integration branch have both moved, it returns the latter without merging the two.
 pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     let path = site.board.worktree(&held.task.id);
     let is_new = !path.exists();
@@ -82,7 +81,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     };
     let start = match site.repository()?.branch_tip(name)? {
         Some(earlier) if is_outdated(site, held, tip, &earlier)? => {
-            // The branch begins anew at the tip; the prompt names the ref under which the earlier work is kept.
+            // The branch starts again at the tip; the prompt names the ref that keeps the earlier work.
             if path.exists() {
                 keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
             }
@@ -95,7 +94,7 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
         None => tip.clone(),
     };
     if !path.exists() {
-        // What was committed on no branch before somebody deleted the folder.
+        // Commits without a branch, whose folder was deleted, must be salvaged.
         salvage(site, task, lease.token, path, &[tip.clone(), start.clone()])?;
     }
     let add = || {
@@ -113,8 +112,8 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     };
     let was_made = match add() {
         Err(Error::Git(GitError::OtherHead { .. })) => {
-            // Its supervisor died before it could bring an agent home that was elsewhere. Or the agent of an earlier attempt
-            // switched to a branch of its own: that is kept, and the folder made anew.
+            // The supervisor died before it could return the worktree to the item's branch. Or the agent of an earlier
+            // attempt switched to a branch of its own: that is kept, and the folder made again.
             if !site.repository()?.bring_home(path, name)? {
                 keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
             }
@@ -128,12 +127,12 @@ fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     Ok(())
 }
 
-/// The folder of a task that needs no repository, unless it is there.
+/// Makes the folder of a task that needs no repository.
 pub fn make_plain(path: &Path) -> Result<(), Error> {
     fs::create_dir_all(path).map_err(Error::io("make", path))
 }
 
-/// A folder with exactly the files of `commit`, on no branch, in which the task is looked at; an empty one without.
+/// Makes a folder to review the task in: the files of `commit` on no branch; empty without a commit.
 pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Worktree, Error> {
     let (task, lease) = (&held.task, &held.lease);
     let path = site.board.view(&task.id);
@@ -152,7 +151,7 @@ pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Wo
     };
     clean(site, task, lease.token, &path, commit)?;
     let mark = mark_of(site, &run_name(&task.id, lease.token));
-    // It is set up by files of whoever did the work.
+    // The set-up runs files written by the author of the work.
     let (role, author) = (site.role(&lease.role)?, role_of_work(site, task)?);
     let is_free = !role.sandbox && !site.config.worktree.setup.is_empty();
     furnish(
@@ -175,11 +174,11 @@ pub fn clean(
 ) -> Result<(), Error> {
     let lock = site.board.worktree_lock();
     match site.repository()?.checkout_scratch(path, commit, &lock) {
-        // Whoever was there before has made a branch.
+        // An earlier run has made a branch.
         Err(GitError::OtherHead { .. }) => {
             keep_and_remove(site, task, token, path, std::slice::from_ref(commit))?;
         }
-        // Or has left what git can't delete: a folder that is read-only, or another user's. It is put out of the way.
+        // It may hold what git can't delete: a read-only folder, or another user's. Move it away.
         Err(GitError::Program { .. }) => drop(site.repository()?.remove_worktree(path, &lock)),
         made => return Ok(made.map(drop)?),
     }
@@ -187,7 +186,7 @@ pub fn clean(
     Ok(())
 }
 
-/// Removes the folder in which the task was looked at. What its agent made there in spite of that is kept.
+/// Removes the review folder. Changes made there nevertheless are kept.
 pub fn remove_view(
     site: &Site,
     task: &Task,
@@ -207,8 +206,8 @@ pub fn remove_view(
     )
 }
 
-/// Ends what earlier runs of the task have left running, since two must not work among the same files: one whose holder
-/// was told to give the task up may not have heard of it yet.
+/// Ends processes of earlier runs of the task, since two must not work in the same files. A holder whose lease was
+/// withdrawn may not have noticed it yet.
 fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
     // Most items are new, and a board may have thousands of runs.
     if !held.has_history && !path.exists() {
@@ -227,8 +226,8 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
     take_over_all(site, &held.task.id)
 }
 
-/// Brings the worktree back to the item's branch, if its agent has left that. Returns in words where it was (`HEAD`: on no
-/// branch): commits on top of the item's branch are on that now, a branch with a history of its own stays as it is.
+/// Returns the worktree to the item's branch if the agent has left it. Returns in words where it was (`HEAD`: on no
+/// branch). Commits on top of the item's branch are added to it; a branch with a history of its own stays as it is.
 pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Error> {
     let Some(branch) = &worktree.branch else {
         return Ok(None);
@@ -239,7 +238,7 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
             let branch = site.repository()?.left_on(&worktree.path);
             branch.unwrap_or_else(|| "HEAD".to_owned())
         }
-        // Its agent has removed it.
+        // The agent has removed the worktree.
         Err(GitError::NotAWorktree { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
@@ -256,8 +255,9 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
     }))
 }
 
-/// Earlier work was taken back on the integration branch, has commits that the base has dropped, or was ended for breaking a rule. Or it conflicts with that branch, and nobody
-/// goes on from it: a script that is run once more does the same upon what is new.
+/// Returns true if earlier work is not continued: it was reverted on the integration branch, has commits that the base
+/// has dropped, or was ended for breaking a rule. Or it conflicts with that branch and no agent continues it: a script
+/// that runs again repeats its changes on the new tip.
 fn is_outdated(
     site: &Site,
     held: &Claimed,
@@ -280,7 +280,7 @@ fn is_outdated(
     Ok(!goes_on && conflict(site, &held.queue, tip, earlier)?.is_some())
 }
 
-/// The run was ended for breaking a rule: what it left breaks that still.
+/// Returns true if the run was ended for breaking a rule, which its work still breaks.
 fn was_reaped(site: &Site, run: &Metadata) -> bool {
     let mut was_reaped = false;
     let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
@@ -292,7 +292,7 @@ fn was_reaped(site: &Site, run: &Metadata) -> bool {
     walked.is_ok() && was_reaped
 }
 
-/// The first of these paths in one line, and how many more there are.
+/// Formats the first of these paths, and how many more there are, in one line.
 pub fn named(paths: &[PathBuf]) -> String {
     listed(
         &paths
@@ -302,7 +302,7 @@ pub fn named(paths: &[PathBuf]) -> String {
     )
 }
 
-/// In what earlier work conflicts with the integration branch at `tip`.
+/// Returns the conflict of earlier work with the integration branch at `tip`.
 pub fn conflict(
     site: &Site,
     queue: &Queue,
@@ -322,19 +322,19 @@ pub fn conflict(
     )
 }
 
-/// Where the work of the run with this token is kept when its worktree goes.
+/// Returns the ref that keeps the work of the run with this token when its worktree is removed.
 pub fn salvage_ref(task: &Task, token: u64) -> String {
     format!("{SALVAGED}{}/{token}", task.id)
 }
 
-/// Keeps what the worktree holds beyond the integration branch, then removes it, and the item's branch if all of it is on
-/// the integration branch.
+/// Keeps what the worktree holds beyond the integration branch, then removes it. Deletes the item's branch if it is
+/// fully merged.
 pub fn clear(site: &Site, task: &Task) -> Result<(), Error> {
     clear_folder(site, task)?;
     delete_merged_branch(site, task).map(drop)
 }
 
-/// Where the item's branch is, if all of it is on the integration branch.
+/// Returns the tip of the item's branch if it is fully merged.
 pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
     let repository = site.repository()?;
     let name = site.branch_of(task);
@@ -348,8 +348,8 @@ pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error
     Ok(is_merged.then_some(own))
 }
 
-/// Deletes the item's branch if all of it is on the integration branch: what is on it is found there from now on. True if
-/// it did.
+/// Deletes the item's branch if it is fully merged, since the integration branch has its commits. Returns true if it
+/// did.
 pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
     if !task.worktree {
         return Ok(false);
@@ -361,7 +361,7 @@ pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
         .repository()?
         .branch_delete_if(&site.branch_of(task), &own)
     {
-        // Somebody works on it after all.
+        // Another process works on it after all.
         Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => Ok(false),
         deleted => Ok(deleted?),
     }
@@ -372,16 +372,16 @@ fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
     if site.config.worktree.keep {
         return Ok(());
     }
-    // Its supervisor was killed before it could.
+    // A killed supervisor leaves the cell to be imported.
     take_over_all(site, &task.id)?;
     if !path.exists() {
-        // A removal that was killed may have left git's registration.
+        // A killed removal may have left git's registration.
         site.repository()?
             .remove_worktree(&path, &site.board.worktree_lock())?;
         return Ok(());
     }
     let token = last_token(&site.board, &task.id)?;
-    // Its item may say otherwise by now.
+    // The item's `worktree` setting may have changed since.
     if !path.join(".git").exists() && !site.repository()?.is_worktree(&path)? {
         return put_aside(site, &path, &run_name(&task.id, token));
     }
@@ -389,21 +389,21 @@ fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
     keep_and_remove(site, task, token, &path, merged.as_slice())
 }
 
-/// Removes the folder of an item that needs no repository; what is in it stays with its last run.
+/// Removes the folder of an item that needs no repository; its content stays with the last run.
 fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
     if fs::remove_dir(path).is_ok() {
         return Ok(());
     }
     let folder = Artifacts::create(&site.board, run)?.path("files");
     match fs::rename(path, &folder) {
-        // Somebody has taken it away meanwhile.
+        // Another process has moved it away meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => Ok(()),
         renamed => renamed.map_err(Error::io("keep the files of the run in", &folder)),
     }
 }
 
-/// As [`clear`], of an item that has just ended: it has, also where its worktree can't be removed now. Then the log says
-/// why, and `tavern-reap` tries again.
+/// Like [`clear`], for an item that has just ended. If its worktree can't be removed now, the log says why, and
+/// `tavern-reap` tries again.
 pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
     let Err(error) = clear(site, task) else {
         return Ok(());
@@ -420,8 +420,8 @@ pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
     Ok(site.board.note(entry)?)
 }
 
-/// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this token,
-/// unless all of it is in `merged`, and only then removes it.
+/// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this
+/// token, unless all of it is in `merged`, and only then removes it.
 fn keep_and_remove(
     site: &Site,
     task: &Task,
@@ -430,7 +430,7 @@ fn keep_and_remove(
     merged: &[CommitId],
 ) -> Result<(), Error> {
     let mut is_mixed = false;
-    // Whoever goes on from its branch finds its own work there.
+    // An agent that continues its branch must find only its own work there.
     if path.exists() && site.repository()?.is_worktree(path)? {
         match site.repository()?.disown_baseline(path) {
             Err(GitError::Mixed { .. }) => is_mixed = true,
@@ -452,7 +452,7 @@ fn keep_and_remove(
     Ok(())
 }
 
-/// The log says where it is kept, once.
+/// Salvages the worktree, and logs once where the work is kept.
 fn salvage(
     site: &Site,
     task: &Task,

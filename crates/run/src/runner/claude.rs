@@ -1,4 +1,4 @@
-//! The Claude runner: which command line and environment start the Claude CLI for unattended work.
+//! The Claude runner: command line and environment to start the Claude CLI for unattended work.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,45 +19,45 @@ use super::{
     variable_of,
 };
 
-/// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can be spoken to.
+/// Starts the Claude CLI in its live mode: JSON lines in both directions, so that it can receive messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claude {
     /// A name on PATH, or a path.
     pub program: PathBuf,
-    /// `--permission-mode`. None of them asks in this mode: what isn't allowed is denied, and listed in the outcome.
+    /// `--permission-mode`. No mode asks a person here: a call that isn't allowed is denied, and listed in the outcome.
     pub permission_mode: String,
-    /// `--effort`; `None`: its own choice.
+    /// `--effort`; `None`: the CLI's default.
     pub effort: Option<String>,
-    /// `--fallback-model`: what it takes while its model is overloaded.
+    /// `--fallback-model`: used while its model is overloaded.
     pub fallback_model: Option<String>,
-    /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`. Unattended no tool but these is offered (`--tools`), unless there are
-    /// none or all are allowed.
+    /// `--allowedTools`: rules such as `Bash` or `Bash(git *)`. Unattended, only these tools are offered (`--tools`),
+    /// unless there are none or all are allowed.
     pub allowed_tools: Vec<String>,
-    /// `--disallowedTools`: tools that are not offered, and rules that go before all others.
+    /// `--disallowedTools`: tools that are not offered, and rules that override all others.
     pub denied_tools: Vec<String>,
-    /// Whether it obeys the settings, hooks, servers and memory files of the repository. One that judges the repository's
-    /// content must not be led by it.
+    /// Whether it obeys the settings, hooks, servers and memory files of the repository. A reviewer of the repository
+    /// must not be influenced by it.
     pub obeys_repository: bool,
-    /// Anything else, before the options above.
+    /// Other arguments, before the options above.
     pub extra_args: Vec<String>,
 }
 
-/// It reads the user's settings only, and starts no server that a file of the repository names.
+/// Makes it read the user's settings only, and start no server that a file of the repository names.
 const OBEYS_USER: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
 
 /// Set for unattended work, unless the user has set them.
 const SETTINGS: [(&str, &str); 4] = [
-    // Neither telemetry nor error reports nor updates: what was installed is started.
+    // No telemetry, error reports or updates: the installed version is started.
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
-    // How often the CLI tries a failed call again, before the run ends as overloaded or at its usage limit; Tavern waits
-    // better than an agent does.
+    // How often the CLI retries a failed call before the run ends as overloaded or at its usage limit. Waiting is left
+    // to Tavern.
     ("CLAUDE_CODE_MAX_RETRIES", "4"),
     // How long one call may take to begin its answer.
     ("API_TIMEOUT_MS", "300000"),
 ];
 
-/// Any of them lets the CLI in: a key, a token, or an account of a cloud.
+/// Each of them signs the CLI in: a key, a token, or a cloud account.
 const KEYS: [&str; 6] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -67,8 +67,8 @@ const KEYS: [&str; 6] = [
     "CLAUDE_CODE_USE_FOUNDRY",
 ];
 
-/// What it reads: its provider's and its own settings, the keys among them. Of `CLAUDE_*` only what a user sets: a Claude session sets
-/// others for what it starts, and an agent that is started from there is none of its children.
+/// Variables that it reads: its provider's and its own settings, with keys. Of `CLAUDE_*` only those that a user sets.
+/// An outer Claude session sets others for its children, and an agent must not pass for one.
 const VARIABLES: [&str; 20] = [
     "ANTHROPIC_*",
     "CLAUDE_CONFIG_DIR",
@@ -92,7 +92,7 @@ const VARIABLES: [&str; 20] = [
     "MCP_TOOL_TIMEOUT",
 ];
 
-/// What it reads besides, where this is set: its models are another provider's.
+/// Further variables that it reads if the first one is set, for models of another provider.
 const CLOUDS: [(&str, &[&str]); 3] = [
     ("CLAUDE_CODE_USE_BEDROCK", &["AWS_*"]),
     (
@@ -104,7 +104,7 @@ const CLOUDS: [(&str, &[&str]); 3] = [
 
 const SIGN_IN: &str = "sign in once (claude, then /login), or set ANTHROPIC_API_KEY";
 
-/// What the CLI keeps beside its settings, and makes anew.
+/// What the CLI keeps beside its settings, and recreates.
 const PASSING: [&str; 15] = [
     "projects",
     "todos",
@@ -123,7 +123,8 @@ const PASSING: [&str; 15] = [
     "ide",
 ];
 
-/// Where the CLI keeps the sessions of a worktree, below its own folder. Longer names have a checksum, so there all are one.
+/// Returns where the CLI keeps the sessions of a worktree, below its own folder. Longer names get a checksum, so for
+/// these it is the folder of all sessions.
 fn sessions_of(worktree: &Path) -> String {
     let name: String = worktree
         .to_string_lossy()
@@ -171,7 +172,7 @@ impl Runner for Claude {
     }
 
     fn try_out(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
-        /// A sick file system, or a program that is none.
+        /// Exceeded on a hanging file system, or if the program is another one.
         const PATIENCE: Duration = Duration::from_secs(20);
         let ready = self.check(env)?;
         let not_ready = |how: &str| {
@@ -210,8 +211,8 @@ impl Runner for Claude {
         })
     }
 
-    /// Only names are looked at, never what a key or a file holds, but for the two names that lead to one in the CLI's
-    /// own settings.
+    /// Checks that variables and files exist, and looks for names of keys in the CLI's own settings. Keys themselves
+    /// are not used.
     fn access(&self, env: &[(String, String)]) -> Access {
         let is_set = |name: &&str| variable_of(env, name).is_some_and(|value| !value.is_empty());
         if let Some(name) = KEYS.into_iter().find(|name| is_set(name)) {
@@ -228,7 +229,7 @@ impl Runner for Claude {
         if credentials.exists() {
             return Access::Found(credentials.display().to_string());
         }
-        // Beside the folder where that is in HOME, in it where it was named.
+        // The file is beside the folder in HOME, but inside a folder that the user has named.
         let mut settings = vec![folder.join("settings.json"), folder.join(".claude.json")];
         settings.extend(folder.parent().map(|home| home.join(".claude.json")));
         let leads_to_key = |path: &PathBuf| {
@@ -291,7 +292,7 @@ impl Runner for Claude {
         true
     }
 
-    /// The CLI keeps them apart from what may be compacted, and forgets them with each process.
+    /// The CLI keeps them apart from text that may be compacted, and forgets them with each process.
     fn is_told_rules(&self) -> bool {
         true
     }
@@ -344,7 +345,7 @@ impl Claude {
         spec
     }
 
-    /// As a person types it: the same session, tools and model, and the prompt for the first thing that is said.
+    /// As a person types it: the same session, tools and model, with the prompt as first message.
     fn attended_args(&self, job: &Job) -> Vec<OsString> {
         let mut args: Vec<OsString> = self.extra_args.iter().map(OsString::from).collect();
         args.extend(self.common_args(job));
@@ -355,7 +356,7 @@ impl Claude {
     fn args(&self, job: &Job) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec!["--print".into()];
         args.extend(self.extra_args.iter().map(OsString::from));
-        // With a receipt for every message, the moment when the model is given it; and a reply piece by piece, as signs of life.
+        // Reports when the model receives each message, and streams replies in parts, as signs of life.
         let live = "--input-format stream-json --output-format stream-json --verbose --replay-user-messages \
                     --include-partial-messages --permission-prompt-tool stdio";
         args.extend(live.split(' ').map(OsString::from));
@@ -387,10 +388,10 @@ impl Claude {
         args
     }
 
-    /// The tools of its own that it is told of, and that its calls carry: what it may not use without being asked it could not
-    /// use at all. Empty: all of them.
+    /// Returns the CLI's own tools to offer; empty: all of them. A tool that needs permission could not be used, and
+    /// its description would go with each call.
     fn offered_tools(&self) -> Vec<&str> {
-        /// With which it follows what it has running in the background.
+        /// The tools to follow background tasks.
         const OF_BACKGROUND: [&str; 2] = ["TaskOutput", "TaskStop"];
         let names = self
             .allowed_tools
@@ -438,13 +439,13 @@ impl Claude {
     }
 }
 
-/// The option takes any number of values, so what follows must be an option.
+/// Returns the arguments of an option that takes any number of values, so an option must follow.
 fn tools_option<'t>(option: &'t str, tools: &'t [String]) -> impl Iterator<Item = OsString> + 't {
     let option = (!tools.is_empty()).then(|| OsString::from(option));
     option.into_iter().chain(tools.iter().map(OsString::from))
 }
 
-/// The rule, such as `Bash` or `Bash(git:*)`, is one for whatever begins with `words`.
+/// Returns true if the rule, such as `Bash` or `Bash(git:*)`, covers commands that begin with `words`.
 fn is_of(rule: &str, words: &str) -> bool {
     let pattern = rule
         .strip_prefix("Bash(")

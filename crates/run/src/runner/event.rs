@@ -1,25 +1,25 @@
-//! What is seen of a running agent, whatever program it is. It draws no conclusions.
+//! Events observed of a running agent, for every program alike. Draws no conclusions.
 
 use serde_json::Value;
 
 use super::form::Form;
 use super::outcome::{Denial, Usage};
 
-/// One thing that happened in an agent's stream.
+/// One event in an agent's stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// A turn begins. The first one is the start of the session; later ones are not new sessions.
     Started {
         session: String,
-        /// As the program names it, with its variant; `None` where it doesn't say.
+        /// The program's name for it, with its variant; `None` if it reports none.
         model: Option<String>,
     },
-    /// The agent says something.
+    /// Text of the agent.
     Text {
         text: String,
         nesting: Nesting,
     },
-    /// The agent thinks; what it thinks is not kept.
+    /// The agent thinks; its thoughts are not kept.
     Thinking,
     ToolCall {
         id: String,
@@ -32,19 +32,19 @@ pub enum AgentEvent {
         ok: bool,
         text: String,
     },
-    /// A command or a sub-agent begins in the background, and may run on when the turn is over.
+    /// A command or a sub-agent begins in the background, and may outlast the turn.
     TaskStarted {
         id: String,
     },
-    /// It has ended; the agent is told so, in a turn that the program begins by itself.
+    /// The task has ended; the agent is notified in a turn that the program begins by itself.
     TaskEnded {
         id: String,
     },
-    /// The agent has been given this message. In a recording the first one is its prompt; a session leaves that out.
+    /// The agent has received this message. In a recording the first one is its prompt; a session leaves that out.
     Delivered {
         text: String,
     },
-    /// The agent may not do this without leave, and waits for it.
+    /// The agent needs permission for this call, and waits for it.
     LeaveAsked {
         request: String,
         tool: String,
@@ -56,21 +56,20 @@ pub enum AgentEvent {
         tool: String,
         input: Value,
     },
-    /// The agent says that it is done, and its session is held open until its supervisor accepts or refutes that:
-    /// [`super::Session::accept`], [`super::Session::refute`].
+    /// The agent claims to be done. Its session stays open until the supervisor calls [`super::Session::accept`] or
+    /// [`super::Session::refute`].
     Answered {
-        /// Its last words.
+        /// Its last message.
         text: String,
     },
-    /// The agent ended its turn without a signal, or with one that was refuted, or was silent for too long, and was told to
-    /// go on: the `number`th time of at most `most`.
+    /// The agent ended its turn without a signal, or with a refuted one, or was silent for too long, and was prodded
+    /// for the `number`th time of at most `most`.
     Prodded {
         why: Prodding,
         number: u32,
         most: u32,
     },
-    /// The provider refused or failed, and the program tries again by itself. `status` is HTTP's, `None` where there
-    /// was no answer.
+    /// The provider refused or failed, and the program retries by itself. `status` is HTTP's; `None` without an answer.
     Retry {
         status: Option<u16>,
         error: String,
@@ -80,13 +79,13 @@ pub enum AgentEvent {
         error: String,
         text: String,
     },
-    /// What the provider says of its limits. `resets_at` is in seconds since 1970.
+    /// The provider's limits. `resets_at` is in seconds since 1970.
     RateLimit {
         status: String,
         resets_at: Option<i64>,
         windows: Vec<RateWindow>,
     },
-    /// Used up so far, by the whole process.
+    /// Usage so far of the whole process.
     Spent {
         usage: Usage,
     },
@@ -95,7 +94,7 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// Takes an answer that was given in `form` in its words.
+    /// Replaces the turn's result by the words of an answer that was given in `form`.
     pub(super) fn answer_in(&mut self, form: Option<Form>) {
         if let (AgentEvent::Turn(turn), Some(form)) = (self, form)
             && let Some(answer) = &turn.structured
@@ -105,7 +104,7 @@ impl AgentEvent {
     }
 }
 
-/// How much is used of what the provider allows in some time.
+/// The used share of a provider's allowance for some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateWindow {
     /// From 0 to 1.
@@ -114,23 +113,23 @@ pub struct RateWindow {
     pub resets_at: i64,
 }
 
-/// Why an agent is prodded on.
+/// Why an agent is prodded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prodding {
-    /// It ended its turn without saying whether it is done or waits for a person.
+    /// It ended its turn without stating whether it is done or waits for a person.
     Undecided,
-    /// It gave no sign of life.
+    /// It showed no sign of life.
     Silent,
-    /// It says that it is done, and is not.
+    /// It claims to be done, and is not.
     Refuted,
 }
 
-/// Whose event it is.
+/// The origin of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
-    /// The agent's own.
+    /// The agent itself.
     Main,
-    /// That of a sub-agent which the program started inside the session.
+    /// A sub-agent that the program started inside the session.
     Inner,
 }
 
@@ -138,7 +137,7 @@ pub enum Nesting {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
     pub subtype: String,
-    /// The truth: `subtype` says `success` for failures of the provider, too.
+    /// Decisive: `subtype` is `success` for failures of the provider, too.
     pub is_error: bool,
     /// HTTP status of the provider's final failure.
     pub api_status: Option<u16>,
@@ -146,7 +145,7 @@ pub struct TurnResult {
     pub stop_reason: Option<String>,
     /// The final text, or the error's.
     pub result: Option<String>,
-    /// The answer in the form that was asked for.
+    /// The answer in the requested form.
     pub structured: Option<Value>,
     pub errors: Vec<String>,
     pub denials: Vec<Denial>,

@@ -1,4 +1,4 @@
-//! What a runner is asked to run. It doesn't know for whom.
+//! The job of a runner. Knows nothing of its purpose.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use super::form::Form;
 use tavern_core::rule::BoardRules;
 use tavern_sys::process::Mark;
 
-/// The prompt of a run as it was given, to the byte, in the run's folder.
+/// The exact prompt of a run, in the run's folder.
 pub const PROMPT: &str = "prompt.md";
-/// What a run was told apart from it, beside it.
+/// The rules that a run was given apart from the prompt, in the same folder.
 pub const RULES: &str = "rules.md";
 
 /// One run of one agent program.
@@ -19,56 +19,56 @@ pub struct Job {
     /// Names for `{task}` and `{run}` in command lines.
     pub task: String,
     pub run: String,
-    /// What a person finds its session by, in one line; may be empty.
+    /// The session's name for people, in one line; may be empty.
     pub name: String,
-    /// Where the logs go, and where the same prompt is in a file; must exist.
+    /// The folder for logs and for a copy of the prompt; must exist.
     pub run_dir: PathBuf,
     /// The folder the agent works in; must exist.
     pub worktree: PathBuf,
     pub prompt: String,
-    /// What holds for every task of its role, for a program that is told it apart from the prompt; else empty.
+    /// What holds for every task of its role, for a program that is given it apart from the prompt; else empty.
     pub rules: String,
-    /// A uuid; a new one for a new session, since a program refuses to begin one twice.
+    /// A UUID; new for each new session, since a program refuses to begin one twice.
     pub session: String,
-    /// Begin the session, or go on with it where it stopped.
+    /// Whether to begin or resume the session.
     pub opening: Opening,
     /// The program's own name of a model; `None` for its default.
     pub model: Option<String>,
-    /// Goes before the program's own command line: a sandbox.
+    /// A command line before the program's own: a sandbox.
     pub wrapper: Vec<OsString>,
-    /// Its environment, all of it; of two of one name the later.
+    /// Its complete environment; of two entries with one name the later counts.
     pub env: Vec<(String, String)>,
     pub limits: Limits,
     /// How long each polite step of an ending may take before the next one.
     pub grace: Duration,
     pub prods: Prods,
-    /// Calls that a person has allowed, as [`super::permission::called`] tells them.
+    /// Calls that a person has allowed, as [`super::permission::called`] formats them.
     pub permits: Vec<String>,
-    /// The rules of the board: a call that breaks one is not made, where its program asks before.
+    /// The rules of the board: calls that break one are refused, if the program asks before a call.
     pub forbids: BoardRules,
-    /// That it is done is put to the proof while its session is open, as often as it may be prodded.
+    /// Whether its answer is verified while its session is open, as often as it may be prodded.
     pub is_proven_live: bool,
-    /// What it is held to answer in, where its program can do that.
+    /// The form of its answer, if its program supports forms.
     pub form: Option<Form>,
-    /// Drawn for this run: a verdict, plan or question names it, where its program may print more than its agent's words.
+    /// A random value that a verdict, plan or question must name, if its program may print more than the agent's words.
     pub nonce: Option<String>,
     /// The item's own script, for the shell runner.
     pub script: Option<String>,
 }
 
 impl Job {
-    /// Borne by every process of the run: its folder, which is unique on this host.
+    /// Returns the mark of the run's processes: its folder, which is unique on this host.
     pub fn mark(&self) -> Mark {
         Mark::run(self.run_dir.to_string_lossy())
     }
 
-    /// The variable `name` as the agent sees it.
+    /// Returns the variable `name` as the agent sees it.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         variable_of(&self.env, name)
     }
 }
 
-/// The variable `name` of the environment `env`.
+/// Returns the variable `name` of the environment `env`.
 pub fn variable_of(env: &[(String, String)], name: &str) -> Option<OsString> {
     let set = env.iter().rev().find(|(key, _)| key == name);
     set.map(|(_, value)| OsString::from(value))
@@ -81,7 +81,7 @@ pub enum Opening {
     Resumed,
 }
 
-/// What ends a run from outside of any model; `None` is no limit.
+/// Limits of a run that apply from outside of any model; `None` is no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     pub usd: Option<f64>,
@@ -91,8 +91,8 @@ pub struct Limits {
     pub tokens: Option<u64>,
     /// From start to end.
     pub wall: Option<Duration>,
-    /// Without a sign of life. While a tool runs it is at least eleven minutes, since the longest command that the
-    /// Claude CLI lets its model run takes ten.
+    /// Without a sign of life. While a tool runs it is at least eleven minutes, since the Claude CLI lets a command of
+    /// its model run for ten.
     pub idle: Option<Duration>,
     /// Resident memory of the whole process tree.
     pub memory_mib: Option<u64>,
@@ -100,15 +100,15 @@ pub struct Limits {
     pub log_mib: Option<u64>,
 }
 
-/// How an agent is prodded on in its live session, before it is taken at its word or ended. Programs that aren't spoken
-/// to are not prodded.
+/// How an agent is prodded in its live session, before its answer is accepted or it is ended. Programs that take no
+/// messages are not prodded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prods {
-    /// How often in a run, for whatever reason; 0: never.
+    /// How often in a run, for any reason; 0: never.
     pub most: u32,
-    /// What it is told when it ends its turn without saying whether it is done or waits for a person.
+    /// The message when it ends its turn without stating that it is done or waits for a person.
     pub undecided: String,
-    /// What it is told when it gives no sign of life for [`Limits::idle`]: what it does at that moment is broken off.
+    /// The message when it shows no sign of life for [`Limits::idle`]; its current work is interrupted.
     pub silent: String,
 }
 

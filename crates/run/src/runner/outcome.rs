@@ -1,4 +1,4 @@
-//! How a run ended, in words that the configuration and the board use too. It doesn't know what follows from it.
+//! How a run ended, in the words of the configuration and the board. Knows nothing of the effects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,37 +12,37 @@ use serde_json::Value;
 use super::signal::Signal;
 use tavern_sys::secrets::redact;
 
-/// How a run ended, decided from exit status, result event, error status, denials and time-outs.
+/// How a run ended, decided from exit status, result event, error status, denials and timeouts.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The agent gave its answer without an error. Whether the work is done is for the verification to say.
+    /// The agent answered without an error. Verification decides whether the work is done.
     Success,
     /// The agent, or its script, ended with an error of its own.
     Failed,
-    /// Its time was up, or it gave no sign of life for too long.
+    /// The time limit passed, or it showed no sign of life for too long.
     Timeout,
-    /// It was ended from outside: a person, a signal, the hub.
+    /// It was ended from outside: by a person, a signal, the hub.
     Killed,
     /// The provider's limit is reached; [`SessionEnd::resets_at`] says until when, if that is known.
     UsageLimit,
     /// The provider failed, is overloaded or can't be reached.
     Overloaded,
-    /// The account, its key, its credit or its right to the model: a person must mend it.
+    /// The account, its key, its credit or its access to the model: a person must fix it.
     Auth,
-    /// The agent was not allowed to do what it needed, and did nothing.
+    /// The agent was denied what it needed, and did nothing.
     PermissionDenied,
     /// The agent waits for a person's answer (decided above, from the signal).
     Waiting,
     /// A limit of the run is reached: money, tokens, turns, memory, log.
     Budget,
-    /// What the runs of its item, queue, day, drain or board may use together is used up.
+    /// A cap on the runs of its item, queue, day, drain or board is reached.
     Capped,
-    /// The agent gave its answer, but nothing was changed (decided above, from the worktree).
+    /// The agent answered, but nothing was changed (decided above, from the worktree).
     Empty,
-    /// The program ended without an answer, and nobody here ended it.
+    /// The program ended without an answer, and was not ended from here.
     Crashed,
     /// Its script names a program that is not installed.
     NotFound,
@@ -61,13 +61,13 @@ pub enum EndReason {
     Tokens,
     Memory,
     LogSize,
-    /// What many runs may use together.
+    /// A cap on many runs.
     Cap,
-    /// It had given its answer and closed nothing: it is only tidied away.
+    /// It had answered but did not exit, so it is only cleaned up.
     Lingering,
 }
 
-/// What was used up.
+/// Tokens and money used.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Usage {
     pub input: u64,
@@ -75,11 +75,11 @@ pub struct Usage {
     pub cache_read: u64,
     pub cache_write: u64,
     pub usd: f64,
-    /// True where the tokens are those of the session's own record, since the program was killed before it could tell. What
-    /// `usd` holds is then what it had told until then.
+    /// True if the tokens come from the session's own record, since the program was killed before it reported them.
+    /// `usd` is then the amount reported until that moment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_estimate: bool,
-    /// The same, a model each.
+    /// Usage by model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Usage>,
 }
@@ -91,32 +91,32 @@ pub struct Denial {
     pub input: Value,
 }
 
-/// A session that is over.
+/// The end of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionEnd {
     pub outcome: Outcome,
     /// One line for people.
     pub reason: String,
     pub usage: Usage,
-    /// Model turns, where the program counts them.
+    /// Model turns, if the program counts them.
     pub turns: u32,
     pub tool_calls: u32,
-    /// The session to resume, if it can be: `None` if the program never began it or doesn't know it any more.
+    /// The session to resume; `None` if the program never began it, or no longer knows it.
     pub session: Option<String>,
     /// The agent's final text, for people.
     pub result: String,
-    /// The end of what the agent itself said, in one piece: a verdict or a plan stands nowhere else.
+    /// The end of the agent's own text, in one piece: the only place of a verdict or a plan.
     pub answer: String,
     pub signal: Signal,
     pub denials: Vec<Denial>,
-    /// Calls that it was refused and that a person can allow.
+    /// Refused calls that a person can allow.
     pub refused: Vec<String>,
-    /// When the provider's limit ends, if it said so.
+    /// When the provider's limit ends, if reported.
     pub resets_at: Option<DateTime<Utc>>,
 }
 
 impl SessionEnd {
-    /// The same in words that may be written down.
+    /// Redacts secrets in all texts.
     pub(super) fn without_secrets(self) -> SessionEnd {
         let told = |text: &str| redact(text).into_owned();
         let signal = match self.signal {
@@ -141,7 +141,7 @@ impl SessionEnd {
         }
     }
 
-    /// One whose work is done, as is known without it.
+    /// Returns the end of a session whose work is known to be done without it.
     pub fn done(reason: String) -> SessionEnd {
         SessionEnd {
             signal: Signal::Done,
@@ -149,7 +149,7 @@ impl SessionEnd {
         }
     }
 
-    /// One of which nothing more is known than how it ended.
+    /// Returns an end without further details.
     pub(super) fn of(outcome: Outcome, reason: String) -> SessionEnd {
         SessionEnd {
             outcome,
@@ -169,7 +169,7 @@ impl SessionEnd {
 }
 
 impl Outcome {
-    /// Each, as it is written in the configuration and in records.
+    /// The name of each outcome in the configuration and in records.
     pub const NAMES: [(Outcome, &str); 15] = [
         (Outcome::Success, "success"),
         (Outcome::Failed, "failed"),
@@ -188,7 +188,7 @@ impl Outcome {
         (Outcome::NotReady, "not_ready"),
     ];
 
-    /// Its name.
+    /// Returns its name.
     pub fn as_str(self) -> &'static str {
         Outcome::NAMES[self as usize].1
     }
@@ -217,7 +217,7 @@ impl fmt::Display for Outcome {
 }
 
 impl EndReason {
-    /// The outcome of a run that was ended for this reason before it gave an answer.
+    /// Returns the outcome of a run that was ended for this reason before it answered.
     pub fn outcome(self) -> Outcome {
         match self {
             EndReason::Stop | EndReason::Lingering => Outcome::Killed,
@@ -229,12 +229,12 @@ impl EndReason {
         }
     }
 
-    /// There is no time to be polite: it is filling the disk or the memory.
+    /// Returns true if it must be killed at once, since it fills the disk or the memory.
     pub fn is_urgent(self) -> bool {
         matches!(self, EndReason::LogSize | EndReason::Memory)
     }
 
-    /// For people.
+    /// Describes it for people.
     pub fn describe(self) -> &'static str {
         match self {
             EndReason::Stop => "it was stopped",
@@ -251,8 +251,8 @@ impl EndReason {
 }
 
 impl Usage {
-    /// Tokens read or written for the first time: all but those that came from the provider's cache. This is what a
-    /// token limit counts; a long session reads its whole past from the cache again at every step.
+    /// Returns the tokens read or written for the first time: all but those from the provider's cache. Token limits
+    /// count these, since a long session reads its whole past from the cache at every step.
     pub fn fresh(&self) -> u64 {
         self.input + self.output + self.cache_write
     }
@@ -261,12 +261,12 @@ impl Usage {
         self.fresh() + self.cache_read
     }
 
-    /// Anything is known to have been used; of programs that don't tell nothing is.
+    /// Returns true if any usage is known; some programs report none.
     pub fn is_known(&self) -> bool {
         self.total() > 0 || self.usd > 0.0
     }
 
-    /// What has come to it since it was `before`.
+    /// Returns the usage since `before`.
     pub fn since(&self, before: &Usage) -> Usage {
         let models = self.models.iter().map(|(model, usage)| {
             let was = before.models.get(model);
@@ -287,7 +287,7 @@ impl Usage {
         }
     }
 
-    /// `self` and `other` together.
+    /// Adds `other` to `self`.
     pub fn add(&mut self, other: &Usage) {
         self.input += other.input;
         self.output += other.output;
