@@ -1,5 +1,5 @@
-//! What an agent program may write to, for roles with `sandbox: true`: a command line for bubblewrap that goes before its
-//! own. It keeps mistakes away from the rest of the machine's files; a jail against malice it is not.
+//! Sandboxes for roles with `sandbox: true`: the bubblewrap command line that goes before a program's own. They protect
+//! the machine's other files from mistakes, and are no jail against malice.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ use tavern_sys::files;
 use tavern_sys::interrupt::Interrupt;
 use tavern_sys::process::{CommandSpec, argument, find_program, run_command};
 
-/// Between what an agent program works in a sandbox.
+/// The places and the terminal of an agent program in a sandbox.
 pub struct Boxed<'a> {
     pub terminal: Terminal,
     pub worktree: &'a Path,
@@ -34,10 +34,9 @@ pub struct Boxed<'a> {
     pub state: &'a ProgramState,
 }
 
-/// For the agent program of one run, which is the file `program`.
+/// Returns the sandbox for the agent program of one run, which is the file `program`.
 ///
-/// # Errors
-/// The repository can't be opened.
+/// # Errors The repository can't be opened.
 pub fn of_agent(
     site: &Site,
     role: &Role,
@@ -94,10 +93,10 @@ pub fn of_agent(
     filtered(site, end(line, Some(worktree)))
 }
 
-/// The file with the filter of system calls. It stands for the board's lock, too, which nobody takes from inside.
+/// The file with the filter of system calls. It also hides the board's lock, which must not be taken from inside.
 const FILTER: &str = "syscalls";
 
-/// The same without the system calls that reach out of it. Bubblewrap reads the filter from a descriptor.
+/// Adds the filter of system calls that reach out of the sandbox. Bubblewrap reads it from a descriptor.
 fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
     let (file, filter) = (
         site.board.private(FILTER),
@@ -122,10 +121,10 @@ fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
         .collect())
 }
 
-/// For commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and write nothing but files there.
+/// Returns the sandbox for commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and
+/// write only files there.
 ///
-/// # Errors
-/// The repository can't be opened.
+/// # Errors The repository can't be opened.
 pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsString>, Error> {
     if !role.sandbox {
         return Ok(Vec::new());
@@ -145,17 +144,16 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
     filtered(site, end(line, Some(folder)))
 }
 
-/// For git that looks into a cell: it reaches nobody, and writes to `out` alone.
+/// Returns the sandbox for git that examines a cell: without network, and `out` is all that it can write to.
 ///
-/// # Errors
-/// The repository can't be opened.
+/// # Errors The repository can't be opened.
 pub fn of_look(site: &Site, out: &Path) -> Result<Vec<OsString>, Error> {
     let mut line = alone(&site.board, site.repository()?);
     show(&mut line, [(WRITE, out.to_owned())]);
     Ok(end(line, Some(out)))
 }
 
-/// What nobody in a sandbox writes to, whatever else is let: git's folder, and the board.
+/// Returns the folders that are read-only in every sandbox: git's, and the board.
 fn held(site: &Site) -> Result<[(&'static str, PathBuf); 2], Error> {
     Ok([
         (READ, site.repository()?.common_dir().to_owned()),
@@ -163,7 +161,7 @@ fn held(site: &Site) -> Result<[(&'static str, PathBuf); 2], Error> {
     ])
 }
 
-/// Who can read a file can lock it.
+/// Hides the board's lock: a process that can read a file can lock it.
 fn hide_lock(line: &mut Vec<OsString>, site: &Site) {
     line.extend([
         READ.into(),
@@ -172,10 +170,10 @@ fn hide_lock(line: &mut Vec<OsString>, site: &Site) {
     ]);
 }
 
-/// A folder with a program's settings: they can be read, what it keeps can be written, and what else it makes there is thrown
-/// away.
+/// Shows a folder with a program's settings: readable, with the program's state writable. Other files made there are
+/// thrown away.
 fn show_home(line: &mut Vec<OsString>, home: &ProgramHome) {
-    // It is made before the program starts.
+    // The folder is made before the program starts.
     let folder = home
         .folder
         .canonicalize()
@@ -204,16 +202,16 @@ fn show_home(line: &mut Vec<OsString>, home: &ProgramHome) {
     );
 }
 
-/// What else the role lets be written to; keys and the like only where it names them.
+/// Shows the other paths that are writable for the role, and hides keys and the like unless the role names them.
 fn show_writable(line: &mut Vec<OsString>, writable: &[PathBuf]) {
     show(line, writable.iter().map(|path| (WRITE, path.clone())));
     hide_secrets(line, writable);
 }
 
-/// Checks that the program is there, and that nothing is [let be written to](Role::writable) that gets an agent out. Looks at files only.
+/// Checks that bubblewrap is installed, and that no [writable path](Role::writable) lets an agent out. Looks at files
+/// only.
 ///
-/// # Errors
-/// It is not so.
+/// # Errors One of them does not hold.
 pub fn check(role: &Role) -> Result<(), NotReady> {
     if !role.sandbox {
         return Ok(());
@@ -228,10 +226,10 @@ pub fn check(role: &Role) -> Result<(), NotReady> {
     ))
 }
 
-/// Checks that it can make a sandbox here, by starting it, and that the repository is seen in it.
+/// Checks that a sandbox can be made here, by starting one, and that it shows the repository.
 ///
-/// # Errors
-/// It can't; not every container and not every kernel lets it. Or the repository is where a sandbox has a folder of its own.
+/// # Errors It can't be made: some containers and kernels forbid it. Or the repository is where a sandbox has a folder
+/// of its own.
 pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
     if !role.sandbox {
         return Ok(());
@@ -245,7 +243,7 @@ pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
              --security-opt), or set `sandbox: false` for the role in .tavern/config.yaml",
         )
     })?;
-    // Least is seen where git looks at what came of the work.
+    // The sandbox in which git examines the work shows the least.
     let line = alone(&site.board, site.repository()?);
     let [root, git] =
         [site.board.dir(), site.repository()?.common_dir()].map(|path| path.to_string_lossy());
@@ -267,12 +265,12 @@ pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
     })?)
 }
 
-/// Whether a sandbox can be had on this machine.
+/// Returns true if a sandbox can be made on this machine.
 pub fn works_here() -> bool {
     find_program(OsStr::new(PROGRAM)).is_some() && started(begin(Terminal::None), &["true"]).is_ok()
 }
 
-/// Runs `command` in the sandbox that `line` makes. Returns why it can't be, or has failed.
+/// Runs `command` in the sandbox that `line` makes. Returns why it can't be made, or why the command failed.
 fn started(line: Vec<OsString>, command: &[&str]) -> Result<(), String> {
     let words = line
         .into_iter()

@@ -1,4 +1,4 @@
-//! Queues what the board's schedules say is due. Nothing is run by that: what is queued is an item like any other.
+//! Queues what the board's schedules make due. Runs nothing: a queued item is like any other.
 
 use super::error::Error;
 use super::site::Site;
@@ -7,14 +7,14 @@ use tavern_core::task::Task;
 use tavern_store::config::Schedules;
 use tavern_store::{ScheduleDeed, ScheduleOutcome};
 
-/// What one look at the schedules found and did.
+/// The result of one look at the schedules.
 #[derive(Debug, Default)]
 pub struct ScheduleLook {
     pub schedules: Schedules,
     pub outcomes: Vec<ScheduleOutcome>,
 }
 
-/// Queues what is due now. A file that git has brought and nobody has trusted queues nothing.
+/// Queues what is due now. An untrusted schedules file queues nothing.
 pub fn queue_due(site: &Site) -> Result<ScheduleLook, Error> {
     let schedules = Schedules::load(site.board.dir())?;
     let trust = Trust::of(site);
@@ -29,7 +29,7 @@ pub fn queue_due(site: &Site) -> Result<ScheduleLook, Error> {
         ScheduleDeed::Queued { task, .. } => Some(&**task),
         _ => None,
     });
-    // Their words are those of the schedules, which are trusted.
+    // Their text comes from the schedules, which are trusted.
     made_here(&site.board, queued);
     Ok(ScheduleLook {
         schedules,

@@ -1,4 +1,4 @@
-//! What runs have used together, against the caps of config.yaml: those that have ended, and those that run now.
+//! The usage of all runs, ended and live, against the caps of config.yaml.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,15 @@ use tavern_core::lease::{Lease, Life};
 use tavern_store::life;
 use tavern_sys::clock;
 
-/// How often a run is measured that says nothing: others use what it may use too.
+/// How often the usage of a silent run is checked, since other runs count towards the same caps.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// What all runs of the board have used by now; `None` where nothing is capped.
+/// Returns the usage of all runs of the board so far; `None` if nothing is capped.
 pub fn spending(site: &Site) -> Option<Spending> {
     site.config.caps.is_set().then(|| spending_of_all(site))
 }
 
-/// The same, whether anything is capped or not.
+/// Returns the same, even if nothing is capped.
 pub fn spending_of_all(site: &Site) -> Spending {
     Spending::of(
         site.config.caps.clone(),
@@ -27,7 +27,7 @@ pub fn spending_of_all(site: &Site) -> Spending {
     )
 }
 
-/// What each run has used by now.
+/// Returns the usage of each run so far.
 fn spent(site: &Site) -> Vec<Spent> {
     let (mut spent, now) = (spent_by_ended(&site.board), clock::now());
     let live = |lease: &Lease| {
@@ -42,16 +42,16 @@ fn spent(site: &Site) -> Vec<Spent> {
     spent
 }
 
-/// Follows what one run uses.
+/// Follows the usage of one run.
 pub(super) struct Meter<'a> {
     site: &'a Site,
-    /// As it was told last.
+    /// Its usage at the last look.
     told: Spent,
     looked_at: Instant,
 }
 
 impl<'a> Meter<'a> {
-    /// Of a run that begins.
+    /// Begins with a run.
     pub fn begin(site: &'a Site, run: &Metadata) -> Meter<'a> {
         Meter {
             site,
@@ -60,7 +60,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// How long it need not be looked at.
+    /// Returns the time until the next look.
     pub fn patience(&self) -> Duration {
         let is_capped = self.site.config.caps.is_set();
         if is_capped {
@@ -70,7 +70,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// What its record says by now: the shares of caps that are passed with it, and the cap that is reached.
+    /// Returns the shares of caps that its new usage has passed, and the cap that is reached.
     pub fn look(&mut self, run: &Metadata) -> (Vec<(u32, CapUse)>, Option<CapUse>) {
         self.looked_at = clock::instant();
         let Some(now) = spending(self.site) else {
@@ -88,9 +88,9 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The limits of a run, no more than what is left of the caps for it.
+/// Returns the limits of a run, reduced to what the caps leave.
 pub(super) fn within_caps(limits: &Limits, uses: &[CapUse]) -> Limits {
-    /// The Claude CLI takes no limit of nothing.
+    /// The Claude CLI accepts no limit of 0.
     const LEAST_USD: f64 = 0.000_001;
     let left = |measure: Measure| {
         uses.iter()
@@ -105,7 +105,7 @@ pub(super) fn within_caps(limits: &Limits, uses: &[CapUse]) -> Limits {
         reason = "it is what is left, in tokens"
     )]
     let tokens = left(Measure::Tokens).map(|tokens| tokens.ceil() as u64);
-    // Whole seconds, as runs are measured: who has run so long has reached the cap.
+    // Whole seconds, as runs are measured, so that a run that ends by this limit has reached the cap.
     let seconds =
         left(Measure::Minutes).map(|minutes| (minutes * 60.0 - 1e-6).ceil().clamp(0.0, 1e9));
     Limits {

@@ -1,4 +1,5 @@
-//! What changed in the repository outside of an agent's worktree while it ran. Without a sandbox that can't be prevented, so it is told.
+//! Changes in the repository outside of an agent's worktree during its run. Without a sandbox they can't be prevented,
+//! so they are reported.
 
 use super::artifacts::Artifacts;
 use super::error::Error;
@@ -11,18 +12,18 @@ use tavern_store::Entry;
 use tavern_store::config::Role;
 use tavern_sys::clock;
 
-/// What there was when a run began, in its folder: who is killed leaves it to whoever ends the run to compare.
+/// The state when a run began, in its folder: after a kill, the process that ends the run compares with it.
 const FILE: &str = "outside.json";
 
-/// What an agent of `role` could change, as it is when its run begins; `None` in a sandbox, which it does not leave, and where there
-/// is no repository.
+/// Records what an agent of `role` could change outside, at the start of its run. `None` in a sandbox, which the agent
+/// can't leave, and without a repository.
 pub(super) fn look(site: &Site, role: &Role, artifacts: &Artifacts) -> Option<Outside> {
     let outside = if role.sandbox {
         None
     } else {
         outside(site).ok()
     }?;
-    // It is only for the case that this program dies.
+    // Only needed if this program dies.
     drop(artifacts.write(
         FILE,
         &serde_json::to_string(&outside).expect("it is plain data"),
@@ -30,8 +31,8 @@ pub(super) fn look(site: &Site, role: &Role, artifacts: &Artifacts) -> Option<Ou
     Some(outside)
 }
 
-/// Ends a run whose supervisor died: what its agent changed is told, and written down with the run. Of references that is not known
-/// any more.
+/// Ends a run whose supervisor died: its agent's outside changes are reported and recorded with the run. Changes of
+/// refs are not known any more.
 pub(super) fn end_of_dead(site: &Site, run: &str) -> Result<(), Error> {
     let artifacts = Artifacts::open(&site.board, run);
     if let Ok(before) = serde_json::from_str::<Outside>(&artifacts.read(FILE))
@@ -58,14 +59,14 @@ pub(super) fn end_of_dead(site: &Site, run: &str) -> Result<(), Error> {
     Ok(close_run(site, run)?)
 }
 
-/// Without the branches that Tavern itself moves.
+/// Returns the state outside, without the branches that Tavern itself moves.
 fn outside(site: &Site) -> Result<Outside, Error> {
     Ok(site
         .repository()?
         .outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
 }
 
-/// What has changed since; `work` are the branch that the agent works on, and where that began.
+/// Returns what has changed since; `work` is the agent's branch and the commit where that began.
 pub(super) fn changes(
     site: &Site,
     before: &Outside,
@@ -77,12 +78,13 @@ pub(super) fn changes(
     let work = work.zip(tip.as_ref()).map(|((_, base), tip)| (base, tip));
     let integration = site.integration();
     let mut changes = repository.changed_since(before, &now, work)?;
-    // Where that is is looked at before each merge.
+    // The integration branch is checked before each merge.
     changes.retain(|change| !matches!(change, OutsideChange::Published { reference, .. } if reference == integration));
     Ok(changes)
 }
 
-/// The rules that these changes break. What was found by comparing may be somebody else's doing: nobody fails for it, a person is asked.
+/// Returns the rules that these changes break. Another process may have made a change found by comparison, so no run
+/// fails for it: a person is asked.
 pub(super) fn broken(rules: &BoardRules, changes: &[OutsideChange]) -> Vec<Breach> {
     let of = |change: &OutsideChange| {
         let act = match change {

@@ -1,12 +1,14 @@
-//! The environment of what is started for items: of Tavern's own only what is let through, and what config.yaml sets.
+//! The environment of programs started for items: variables of Tavern's own that are let through, and those that
+//! config.yaml sets.
 //!
-//! An agent, or what it has written, reads all that it is given. A variable that is not UTF-8 is let through to nobody.
+//! An agent, or code that it has written, can read all of it. A variable that is not UTF-8 is never let through.
 
 use super::site::Site;
 use crate::runner::{Runner, Shell};
 use tavern_store::config::{Config, Pass, RunnerConfig};
 
-/// Of commands that are run for items: `done_when`, `worktree.setup`, with `ours` over it. No agent program's key is in it.
+/// Returns the environment of commands that are run for items (`done_when`, `worktree.setup`), overridden by `ours`. It
+/// has no agent program's key.
 pub fn of_commands<const N: usize>(
     site: &Site,
     ours: [(&str, String); N],
@@ -18,8 +20,8 @@ pub fn of_commands<const N: usize>(
         .collect()
 }
 
-/// Of the agents of the runner `name`, which is `program`: `ours` goes over what is let through, and what config.yaml sets for
-/// the runner over both.
+/// Returns the environment of agents of the runner `name`, which is `program`: variables let through, overridden by
+/// `ours`, overridden by the runner's `env` of config.yaml.
 pub fn of_agents(
     config: &Config,
     name: &str,
@@ -32,7 +34,7 @@ pub fn of_agents(
         .get(name)
         .map(|entry| entry.env.clone())
         .unwrap_or_default();
-    // An outer session's own: `*` means no more than what a user has set.
+    // An outer Claude session sets variables of its own, which `*` must not let through.
     let is_meant = |name: &str| !name.starts_with("CLAUDE") || pass.names_one(name);
     own(|name| pass.lets(name) && is_meant(name))
         .chain(ours)
@@ -40,8 +42,8 @@ pub fn of_agents(
         .collect()
 }
 
-/// git that is started in the folder of an item looks for its repository no further up than there: above is the user's own, which it
-/// would take where the folder has none, or has none any more.
+/// Keeps git, started in an item's folder, from looking for a repository above. There it would find the user's own if
+/// the folder has none, or no longer has one.
 pub fn ceiling(site: &Site) -> (String, String) {
     const NAME: &str = "GIT_CEILING_DIRECTORIES";
     let folder = site.board.path("worktrees");
@@ -61,13 +63,13 @@ pub fn ceiling(site: &Site) -> (String, String) {
     )
 }
 
-/// What `commands` lack that one of these texts names, in words that follow its failure: variables that are set here and not
-/// let through.
+/// Names the variables that are set here, not let through to commands, and named in one of these texts. The text is
+/// appended to a failure.
 pub fn lack_of_commands(config: &Config, texts: &[&str]) -> String {
     lack(|name| config.pass.lets(name), texts, "`pass`")
 }
 
-/// The same of agents of the runner `name`.
+/// Returns the same for agents of the runner `name`.
 pub fn lack_of_agents(config: &Config, name: &str, program: &dyn Runner, texts: &[&str]) -> String {
     let pass = pass_of_agents(config, name, program);
     lack(
@@ -77,18 +79,18 @@ pub fn lack_of_agents(config: &Config, name: &str, program: &dyn Runner, texts: 
     )
 }
 
-/// Variables that `command` needs, and that are set here and not let through to commands.
+/// Returns the variables that `command` needs, and that are set here but not let through to commands.
 pub fn needs_of_command(config: &Config, command: &str) -> Vec<String> {
     needed(|name| config.pass.lets(name), command)
 }
 
-/// The same of an item's own `script`, which the shell runner `name` runs.
+/// Returns the same for an item's own `script`, which the shell runner `name` runs.
 pub fn needs_of_script(config: &Config, name: &str, script: &str) -> Vec<String> {
     let pass = pass_of_agents(config, name, &Shell);
     needed(|name| pass.lets(name), script)
 }
 
-/// Which variables are let through to the agents of the runner `name`.
+/// Returns which variables are let through to agents of the runner `name`.
 pub fn pass_of_agents<'a>(config: &'a Config, name: &str, program: &dyn Runner) -> Pass {
     let of_entry = |entry: &'a RunnerConfig| {
         entry
@@ -106,7 +108,7 @@ fn own(lets: impl Fn(&str) -> bool) -> impl Iterator<Item = (String, String)> {
     all.filter(move |(name, _)| lets(name))
 }
 
-/// Names that are no words of a text by chance.
+/// Shorter names may appear in a text by chance.
 const SHORTEST: usize = 3;
 
 fn lack(lets: impl Fn(&str) -> bool, texts: &[&str], place: &str) -> String {
@@ -121,7 +123,7 @@ fn lack(lets: impl Fn(&str) -> bool, texts: &[&str], place: &str) -> String {
     )
 }
 
-/// Names of variables that are set here and not let through, and for which this holds.
+/// Returns the wanted variables that are set here and not let through.
 fn kept_back(lets: impl Fn(&str) -> bool, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let all = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut names: Vec<String> = all
@@ -131,7 +133,7 @@ fn kept_back(lets: impl Fn(&str) -> bool, is_wanted: impl Fn(&str) -> bool) -> V
     names
 }
 
-/// Those of them that a script needs: few scripts of a long list expand any.
+/// Returns those that a script needs; a script without `$` needs none.
 fn needed(lets: impl Fn(&str) -> bool, script: &str) -> Vec<String> {
     if script.contains('$') {
         kept_back(lets, |name| needs(script, name))
@@ -140,7 +142,7 @@ fn needed(lets: impl Fn(&str) -> bool, script: &str) -> Vec<String> {
     }
 }
 
-/// A script only ever expands this variable, without anything in its place. What is named otherwise too may be set there.
+/// Returns true if a script only expands this variable, without a default. Any other mention may set it.
 fn needs(script: &str, name: &str) -> bool {
     let is_expanded = |(before, after): (&str, &str)| {
         let has_default = after.trim_start_matches(':').starts_with(['-', '+', '=']);
@@ -149,7 +151,7 @@ fn needs(script: &str, name: &str) -> bool {
     places(script, name).next().is_some() && places(script, name).all(is_expanded)
 }
 
-/// What stands before and after the word `name`, wherever it is.
+/// Returns the text before and after each occurrence of the word `name`.
 fn places<'t>(text: &'t str, name: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let places = text

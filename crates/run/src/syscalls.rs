@@ -1,14 +1,14 @@
-//! What a program in a sandbox asks of the kernel in vain: a filter of system calls, as seccomp(2) takes it.
+//! The filter of system calls that a sandbox refuses, as seccomp(2) takes it.
 //!
-//! By `TIOCSTI` a program types for whoever sits before its terminal, into the shell that comes after it; by `TIOCLINUX` it pastes.
-//! Newer kernels can forbid the former (`dev.tty.legacy_tiocsti`), few do. And the keys that the kernel keeps for a user
+//! With `TIOCSTI` a program could type into the shell that uses its terminal afterwards; with `TIOCLINUX` it could
+//! paste. Newer kernels can forbid the former (`dev.tty.legacy_tiocsti`), but few do. And the kernel's keys of a user
 //! (keyrings(7)) are in no namespace.
 
 /// The two requests of ioctl(2); source: `asm-generic/ioctls.h`, `ioctl_console(2)`.
 const REFUSED: [u32; 2] = [0x5412, 0x541C];
 
-/// A kind of programs that this processor runs, and the numbers of system calls in it; source: `linux/audit.h`, the tables of system
-/// calls of Linux.
+/// A kind of program that this processor runs, with its numbers of system calls; source: `linux/audit.h`, Linux's
+/// tables of system calls.
 struct ProgramKind {
     kind: u32,
     ioctl: &'static [u32],
@@ -16,10 +16,10 @@ struct ProgramKind {
     keys: &'static [u32],
 }
 
-/// None of another processor.
+/// Returns the kinds of this processor; empty for an unknown one.
 fn kinds() -> &'static [ProgramKind] {
     if cfg!(target_arch = "x86_64") {
-        // Those of x32 are marked by a high bit.
+        // A high bit marks those of x32.
         &[
             ProgramKind {
                 kind: 0xC000_003E,
@@ -50,13 +50,13 @@ fn kinds() -> &'static [ProgramKind] {
     }
 }
 
-/// The filter, as bubblewrap reads it; `None` where there is none for this processor.
+/// Returns the filter in bubblewrap's format; `None` if this processor is not supported.
 pub fn filter() -> Option<Vec<u8>> {
     // Classic BPF; source: `linux/bpf_common.h`, `linux/seccomp.h`.
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    // Where `struct seccomp_data` has them; of the second argument the lower half, which is all that `ioctl` looks at.
+    // Offsets in `struct seccomp_data`; of the second argument the lower half, since `ioctl` looks at nothing else.
     const NUMBER: u32 = 0;
     const KIND: u32 = 4;
     const REQUEST: u32 = if cfg!(target_endian = "little") {
@@ -73,7 +73,7 @@ pub fn filter() -> Option<Vec<u8>> {
     if kinds().is_empty() {
         return None;
     }
-    // Last what is asked of each `ioctl`, so that all jumps lead forward.
+    // The check of `ioctl` requests comes last, so that all jumps lead forward.
     let looked = [
         load(REQUEST),
         (JUMP_IF_EQUAL, 2, 0, REFUSED[0]),
@@ -82,7 +82,7 @@ pub fn filter() -> Option<Vec<u8>> {
         end(REFUSE),
     ];
     let mut program = looked.to_vec();
-    // Any other kind of program is let do nothing.
+    // Programs of any other kind may do nothing.
     program.insert(0, end(REFUSE));
     for ProgramKind { kind, ioctl, keys } in kinds().iter().rev() {
         let count = ioctl.len() + keys.len();
@@ -91,7 +91,7 @@ pub fn filter() -> Option<Vec<u8>> {
             load(NUMBER),
         ];
         for (place, number) in ioctl.iter().chain(*keys).enumerate() {
-            // Over the rest of this part and all behind it up to what is asked, or to the refusal at the end.
+            // Jumps over the rest of this part and those behind it, to the check or to the refusal at the end.
             let asked = count - place + program.len() - looked.len();
             let over = if place < ioctl.len() {
                 asked

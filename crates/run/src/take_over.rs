@@ -1,5 +1,5 @@
-//! What an agent has left in its cell is taken over after the run, by whoever follows the run, goes on with the item, or reaps: once,
-//! and before anything else is done with the worktree.
+//! Imports the work in an agent's cell after the run. The process that follows the run, continues the item, or reaps
+//! does this once, before anything else happens to the worktree.
 #![expect(
     clippy::disallowed_methods,
     reason = "a run writes its artifacts and worktree"
@@ -25,35 +25,35 @@ use tavern_sys::failpoint;
 use tavern_sys::files;
 use tavern_sys::process::quoted;
 
-/// What a cell is called that was taken over, until it is gone, and one that could not be.
+/// Name prefixes of a cell that was imported and not removed yet, and of one that could not be imported.
 const SPENT: &str = ".spent-";
 const BROKEN: &str = ".broken-";
 
-/// Bundles of what a run committed in submodules, in its folder.
+/// Bundles of a run's commits in submodules, in its folder.
 pub const SUBMODULES: &str = "submodules";
 
-/// How the references begin that the owner's own repository of a submodule has for it.
+/// The prefix of refs for a submodule in the owner's own repository of it.
 const OWN: &str = "refs/tavern/";
 
-/// A cell of which there is nothing to be had any more.
+/// A cell that was put aside: imported, or unreadable.
 #[derive(Clone, Debug)]
 pub struct AsideCell {
     pub path: PathBuf,
     pub run: String,
-    /// Else it could not be read.
+    /// False if it could not be read.
     pub was_taken: bool,
 }
 
-/// What came of taking a cell over.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// Why it could not be had, in words.
+    /// Why the cell could not be imported.
     pub broken: Option<String>,
     /// Where its work was pushed to.
     pub pushed: Vec<OutsideChange>,
 }
 
-/// Those that were put aside, in order.
+/// Returns the cells that were put aside, in order.
 pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
     let names = fs::read_dir(board.cells()).into_iter().flatten().flatten();
     let aside = |name: &str, path: PathBuf| {
@@ -75,7 +75,7 @@ pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
     found
 }
 
-/// Cells that nobody has taken over, by their runs.
+/// Returns the runs whose cells were not imported yet.
 pub fn left_cells(board: &Board) -> Vec<String> {
     let names = fs::read_dir(board.cells()).into_iter().flatten().flatten();
     let mut runs: Vec<String> = names
@@ -86,7 +86,7 @@ pub fn left_cells(board: &Board) -> Vec<String> {
     runs
 }
 
-/// Takes over what all cells of the item have, of whose runs nothing is alive any more.
+/// Imports all cells of the item; no process of their runs may be alive.
 pub fn take_over_all(site: &Site, task: &TaskId) -> Result<(), Error> {
     let own = format!("{task}@");
     let names = left_cells(&site.board)
@@ -98,8 +98,8 @@ pub fn take_over_all(site: &Site, task: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes over what the cell of the run has, if there is one; nothing of the run is alive any more. Returns in words why it could
-/// not be had: then its agent has broken it, it is kept aside, and what stands in the worktree is all there is.
+/// Imports the run's cell, if there is one; no process of the run may be alive. If the agent has broken the cell,
+/// returns why it could not be imported: the cell is kept aside, and only the files in the worktree remain.
 pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Error> {
     let cell = Cell::of(site, &run.run);
     if !cell.is_there() || site.board.is_dry() {
@@ -113,7 +113,7 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Er
     failpoint::hit("cell.taken").map_err(Error::io("go on in", &cell.dir))?;
     match taken {
         Ok(pushed) => {
-            // What can't be removed is removed some other time: its name says that it was taken.
+            // A failed removal is repeated later: the name says that the cell was imported.
             drop(files::remove_tree(&put_aside(&cell, SPENT)?));
             let pushed = pushed
                 .into_iter()
@@ -130,7 +130,7 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Er
             | GitError::Library { .. }),
         )) => {
             let aside = put_aside(&cell, BROKEN)?;
-            // It may be gone.
+            // git's entry may be gone already.
             drop(site.repository()?.forsake_cell(&worktree_of(site, run)?));
             let why = format!(
                 "its git directory can't be read, and is kept in {}: {error}",
@@ -146,7 +146,7 @@ pub fn take_over(site: &Site, task: &TaskId, run: &Metadata) -> Result<Taken, Er
     }
 }
 
-/// Returns to which remote-tracking branches it has pushed.
+/// Imports the cell's git directory. Returns the remote-tracking branches that the run has pushed to.
 fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<Vec<(String, CommitId)>, Error> {
     if !cell.git().exists() {
         return Ok(Vec::new());
@@ -170,7 +170,7 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<Vec<(String, Com
         branch: run.branch.as_deref(),
     };
     let received = site.repository()?.receive(&worktree, &left);
-    // Also where the cell can't be read: people look at what stands in the worktree.
+    // Done even if the cell can't be read, since people look at the files of the worktree.
     let inner = site.repository()?.take_inner(&worktree, &cell.git())?;
     received?;
     site.repository()?.receive_lfs(&cell.git())?;
@@ -179,7 +179,7 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<Vec<(String, Com
     Ok(Vec::new())
 }
 
-/// What it put elsewhere than on its item's branch is nowhere else.
+/// Logs commits outside of the item's branch, which exist nowhere else.
 fn tell_left(site: &Site, run: &Metadata, left: &CellLeft) -> Result<(), Error> {
     let kept = left.kept.iter().map(|KeptRef { name, reference }| {
         format!("what it put on `{name}` is kept at `{reference}`")
@@ -192,14 +192,14 @@ fn tell_left(site: &Site, run: &Metadata, left: &CellLeft) -> Result<(), Error> 
         .try_for_each(|cause| note(site, &run.task, &run.run, cause))
 }
 
-/// Where the run worked. It may have been moved with its repository.
+/// Returns the run's worktree, which may have been moved with its repository.
 fn worktree_of(site: &Site, run: &Metadata) -> Result<PathBuf, Error> {
     let name = run.worktree.file_name();
     name.map(|name| site.board.path("worktrees").join(name))
         .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))
 }
 
-/// Says it in the log.
+/// Logs a note.
 fn note(site: &Site, task: &TaskId, run: &str, cause: String) -> Result<(), Error> {
     Ok(site.board.note(Entry {
         task: Some(task.clone()),
@@ -209,7 +209,7 @@ fn note(site: &Site, task: &TaskId, run: &str, cause: String) -> Result<(), Erro
     })?)
 }
 
-/// What was committed in repositories inside the worktree, in no cell, before that is removed.
+/// Keeps commits of repositories inside the worktree, which are in no cell, before the worktree is removed.
 pub fn take_inner(site: &Site, task: &TaskId, run: &str, worktree: &Path) -> Result<(), Error> {
     let out = tempfile::tempdir_in(site.board.private(""))
         .map_err(Error::io("write in", &site.board.private("")))?;
@@ -217,8 +217,8 @@ pub fn take_inner(site: &Site, task: &TaskId, run: &str, worktree: &Path) -> Res
     keep_bundles(site, task, run, bundles)
 }
 
-/// What was committed in repositories inside a worktree stays with the run, and is told once. The owner's own repository of a
-/// submodule has it, too.
+/// Keeps commits of repositories inside a worktree with the run, and logs that once. The owner's own repository of a
+/// submodule gets them too.
 fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> Result<(), Error> {
     for bundle in bundles {
         let folder = Artifacts::create(&site.board, run)?.path(SUBMODULES);
@@ -250,14 +250,14 @@ fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> 
         if !kept.exists() {
             note(site, task, run, cause)?;
         }
-        // Who is killed before tells it again.
+        // If killed before this, the next call logs it again.
         fs::rename(&part, &kept).map_err(Error::io("write", &kept))?;
     }
     Ok(())
 }
 
-/// Why `merged` can't be merged into `tip` yet: it names a commit of a submodule that was pushed nowhere, and of which the owner would
-/// have nothing but a bundle.
+/// Returns why `merged` can't be merged into `tip` yet: it names a submodule commit that was never pushed, and that the
+/// owner would only have in a bundle.
 pub fn lost_link(
     site: &Site,
     task: &TaskId,
@@ -284,7 +284,7 @@ pub fn lost_link(
                 .path(SUBMODULES)
                 .join(name);
             if file.exists() {
-                // What of it can't be had is missing below.
+                // Commits that can't be fetched are reported below.
                 for place in [&*link.name, &link.path.to_string_lossy()] {
                     drop(repository.fetch_bundle(place, &file, &format!("{OWN}{run}")));
                 }
@@ -306,7 +306,7 @@ pub fn lost_link(
     Ok(None)
 }
 
-/// From now on there is nothing in the cell that counts.
+/// Renames the cell, so that its content no longer counts.
 fn put_aside(cell: &Cell, prefix: &str) -> Result<PathBuf, Error> {
     let name = cell.dir.file_name().unwrap_or_default().to_string_lossy();
     let aside = cell.dir.with_file_name(format!("{prefix}{name}"));

@@ -1,4 +1,4 @@
-//! Tavern's own files that git tracks: they came with a commit, so nothing that they say is believed.
+//! Detects Tavern's own files that git tracks: they came with a commit, so they are not trusted.
 
 use std::ffi::OsStr;
 
@@ -8,7 +8,7 @@ use tavern_git::Repository;
 use tavern_store::{Board, own_names};
 use tavern_sys::process::quoted;
 
-/// Refuses a board of which git tracks what only Tavern itself writes: runs, agents, closed runners, a log. `outer` is the
+/// Refuses a board if git tracks files that only Tavern writes: runs, agents, closed runners, a log. `outer` is the
 /// repository around it.
 pub fn refuse_tracked(board: &Board, outer: &Repository) -> Result<(), Error> {
     // `.tavern/` itself may be a repository within that one.

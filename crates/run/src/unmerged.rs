@@ -1,4 +1,4 @@
-//! Where the work of an item is that is not merged, so that a person can look at it. What can't be read is not named.
+//! Finds unmerged work of items, so that a person can look at it. Skips what can't be read.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -14,12 +14,12 @@ use tavern_store::config::Config;
 use tavern_store::{Board, ItemIndex};
 use tavern_sys::process::quoted;
 
-/// What a repository keeps of items that did not end completed.
+/// The work that a repository keeps of items that did not end completed.
 pub struct Unmerged<'r> {
     repository: &'r Repository,
     /// All salvage refs, with their commits.
     salvaged: Vec<(String, CommitId)>,
-    /// Where merged work is, or would be.
+    /// The commit where merged work is, or would be.
     tip: Option<CommitId>,
 }
 
@@ -39,12 +39,12 @@ impl<'r> Unmerged<'r> {
         }
     }
 
-    /// Where merged work is, or would be.
+    /// Returns the commit where merged work is, or would be.
     pub fn tip(&self) -> Option<&CommitId> {
         self.tip.as_ref()
     }
 
-    /// The branch of the item if it holds what is not merged, then what was salvaged last; as git takes them.
+    /// Returns the item's branch if it has unmerged work, then the newest salvage ref; as git takes them.
     pub fn places(&self, task: &TaskId) -> Vec<String> {
         let branch = format!("tavern/{task}");
         let own = self.repository.branch_tip(&branch).ok().flatten();
@@ -80,7 +80,7 @@ impl<'r> Unmerged<'r> {
     }
 }
 
-/// What `look` finds among what is kept. A display only: it needs no settings that can be read.
+/// Returns what `look` finds among the kept work. Only for display: unreadable settings are ignored.
 pub fn kept(board: &Board, look: impl FnOnce(&Unmerged<'_>) -> Vec<String>) -> Vec<String> {
     let integration = Config::load(board.dir())
         .unwrap_or_default()
@@ -93,7 +93,7 @@ pub fn kept(board: &Board, look: impl FnOnce(&Unmerged<'_>) -> Vec<String>) -> V
 }
 
 impl Unmerged<'_> {
-    /// The items of which anything may be kept.
+    /// Returns the items that may have kept work.
     pub fn tasks(&self) -> BTreeSet<TaskId> {
         let salvaged = self
             .salvaged
@@ -109,7 +109,7 @@ impl Unmerged<'_> {
             .collect()
     }
 
-    /// Where work on the item is that is not merged, whatever became of it.
+    /// Returns the places of unmerged work on the item, whatever its status.
     pub fn of_item(&self, board: &Board, task: &Task) -> Vec<String> {
         if task.status() == Status::Completed {
             self.beside(board, &task.id)
@@ -118,8 +118,8 @@ impl Unmerged<'_> {
         }
     }
 
-    /// What is kept of the last run of an item that was completed without it: in another clone, say. What earlier runs have left was
-    /// seen by that one.
+    /// Returns what is kept of the last run of an item that was completed without it, such as in another clone. The
+    /// last run has seen the work of earlier ones.
     pub fn beside(&self, board: &Board, task: &TaskId) -> Vec<String> {
         let Ok(last) = last_token(board, task) else {
             return Vec::new();
@@ -130,14 +130,14 @@ impl Unmerged<'_> {
     }
 }
 
-/// Why no work can begin that needs that of `task`, which is completed: it was merged in another clone, or the integration
-/// branch is no longer where it was, or takes it back. What was found once is not looked for again by this process.
+/// Returns why no work can begin that depends on `task`, which is completed: it was merged in another clone, or the
+/// integration branch was moved or has reverted it. Work found once is not looked up again by this process.
 pub fn missing_work(site: &Site, task: &TaskId, index: &ItemIndex<'_>) -> Option<NotReady> {
     let found = || site.found.lock().unwrap_or_else(PoisonError::into_inner);
     if found().contains(task) {
         return None;
     }
-    // What can't be told is no hindrance, and one that is not completed yet is looked for later.
+    // An unknown state is no obstacle, and an item that is not completed yet is looked up later.
     let missing = look_for(site, task, &index.commit_of(task)?).ok()?;
     if missing.is_none() {
         found().insert(task.clone());
@@ -147,14 +147,14 @@ pub fn missing_work(site: &Site, task: &TaskId, index: &ItemIndex<'_>) -> Option
 
 fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>, Error> {
     let (repository, branch) = (site.repository()?, site.integration());
-    // As it is typed.
+    // Quoted for a shell.
     let name = quoted(branch);
     let work = repository.commit_of(commit)?;
     if work.is_none() && !is_hex(commit) {
         return Ok(None);
     }
     if let Some(work) = &work {
-        // The branch will have all of its base.
+        // The branch will get all of its base.
         for tip in site.integration_tip()?.into_iter().chain([site.base()?.1]) {
             match repository.lacks(&tip, work) {
                 Err(error @ GitError::Shallow { .. }) => {

@@ -1,4 +1,4 @@
-//! A planner with nothing to do looks whether the board needs one.
+//! A planner with nothing to do checks whether the board needs one.
 
 use super::error::Error;
 use super::site::Site;
@@ -9,10 +9,9 @@ use tavern_core::wake::{Known, PlannerNeed, needs};
 use tavern_store::config::Does;
 use tavern_store::{Note, Queue, walk_log};
 
-/// Queues a planning item for the first state of `queues` that agents of `role` have not been woken for yet.
+/// Queues a planning item for the first state of `queues` for which agents of `role` have not been woken yet.
 ///
-/// # Errors
-/// The board can't be read or written.
+/// # Errors The board can't be read or written.
 pub fn wake(
     site: &Site,
     queues: &[Queue],
@@ -23,7 +22,7 @@ pub fn wake(
     if causes.is_empty() || site.role(role)?.does != Does::Plan {
         return Ok(None);
     }
-    // What can't be read may be there, and may be what is waited for.
+    // An unreadable item may exist, and other items may wait for it.
     let status_of = |id: &TaskId| match site.board.task(id) {
         Ok(found) => Some(found.task.status()),
         Err(tavern_store::Error::NoTask(_)) => None,
@@ -45,7 +44,7 @@ pub fn wake(
         may_be_told: &may_be_told,
     };
     for queue in queues {
-        // One queue that can't be read keeps nobody from working on the others.
+        // One unreadable queue must not block the others.
         let Ok(text) = site.board.read(queue) else {
             continue;
         };
@@ -71,7 +70,7 @@ pub fn wake(
     Ok(None)
 }
 
-/// A person may have taken it out of its queue.
+/// Returns true if the log has the item; a person may have removed it from its queue.
 fn was_added(site: &Site, id: &TaskId) -> Result<bool, Error> {
     let mut was_added = false;
     walk_log(&site.board, Some(id), &mut |entry| {
@@ -83,7 +82,7 @@ fn was_added(site: &Site, id: &TaskId) -> Result<bool, Error> {
 
 fn sent_back(site: &Site, id: &TaskId) -> usize {
     let mut times = 0;
-    // A log that can't be read tells of none.
+    // An unreadable log counts as none.
     drop(walk_log(&site.board, Some(id), &mut |entry| {
         times += usize::from(entry.kind == Kind::SentBack);
         !matches!(entry.kind, Kind::Revived | Kind::Reopened)

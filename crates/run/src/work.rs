@@ -1,4 +1,4 @@
-//! All that an item's commits change, for whoever judges them. Knows no words for people.
+//! All changes of an item's commits, for review. Has no text for people.
 
 use super::error::Error;
 use super::site::ITEM_BRANCHES;
@@ -7,14 +7,14 @@ use tavern_core::task::{Task, TaskId};
 use tavern_git::{CommitId, CommitSummary, PatchText, Repository};
 use tavern_store::Board;
 
-/// Longest patch that is shown, in bytes.
+/// The most bytes of a patch that is shown.
 const MOST_OF_PATCH: usize = 4 << 20;
 
-/// What one place has of an item's work, and no other before it.
+/// The part of an item's work in one place that no earlier place has.
 pub struct WorkPart {
-    /// A branch, a ref or a commit, as git takes it. What a run commits is on its branch only when that is over.
+    /// A branch, a ref or a commit, as git takes it. A run's commits are on its branch only when the run is over.
     pub place: String,
-    /// Where it began.
+    /// The commit where it began.
     pub base: CommitId,
     pub tip: CommitId,
     /// Oldest first.
@@ -22,7 +22,7 @@ pub struct WorkPart {
     pub patch: PatchText,
 }
 
-/// What `task`'s worktree has that is in no commit yet, while somebody works there, or where nothing is committed.
+/// Returns the uncommitted changes in `task`'s worktree, while an agent works there or if nothing is committed.
 pub fn uncommitted(
     board: &Board,
     repository: &Repository,
@@ -39,8 +39,9 @@ pub fn uncommitted(
     )
 }
 
-/// The work of `task`: where it is kept that is not merged, then the commit that the item names. Each part against the
-/// newest that it has in common with merged work and the parts before; what is merged, against what it was merged into.
+/// Returns the work of `task`: the places of unmerged work, then the commit that the item names. Each part is compared
+/// with the newest commit that it shares with merged work and the parts before; merged work, with what it was merged
+/// into.
 pub fn work_of(
     board: &Board,
     repository: &Repository,
@@ -60,7 +61,7 @@ pub fn work_of(
     let live = live.map(|tip| (format!("{ITEM_BRANCHES}{}", task.id), tip));
     let kept = kept.of_item(board, task).into_iter();
     let kept = kept.chain(task.commit().map(str::to_owned));
-    // What a person has typed may be no revision, and git may not have fetched it.
+    // A commit typed by a person may be invalid, or not fetched yet.
     let kept = kept.filter_map(|place| {
         let tip = repository.commit_of(&place).ok().flatten()?;
         Some((place, tip))

@@ -1,5 +1,5 @@
-//! What else than its worktree a role lets be written to in a sandbox. What programs outside of it run or obey can't be: an agent
-//! that writes there is in no sandbox.
+//! Paths besides the worktree that a role may write to in a sandbox. They exclude files that programs outside run or
+//! obey, since an agent that writes there could escape.
 
 use std::env;
 use std::fs;
@@ -10,8 +10,8 @@ use tavern_core::eligible::NotReady;
 use tavern_store::config::Role;
 use tavern_sys::process::fixed;
 
-/// Of the home: what shells, sessions, git, ssh, agent programs and other tools obey, and programs that may be on no `PATH` of ours. So
-/// is all below.
+/// Names in the home folder that shells, sessions, git, ssh, agent programs and other tools obey, and programs that may
+/// not be on our `PATH`. Includes everything below them.
 const OBEYED: [&str; 53] = [
     ".asdf",
     ".bash_aliases",
@@ -68,10 +68,10 @@ const OBEYED: [&str; 53] = [
     ".zshrc",
 ];
 
-/// The same of the machine, which root could write to.
+/// The same outside of the home, which root could write to.
 const SYSTEM: [&str; 6] = ["/boot", "/etc", "/lib", "/lib64", "/usr", "/var/spool/cron"];
 
-/// Variables that say where such is.
+/// Variables that name such paths.
 const NAMED: [&str; 8] = [
     "BASH_ENV",
     "CLAUDE_CONFIG_DIR",
@@ -86,18 +86,17 @@ const NAMED: [&str; 8] = [
 /// Names of folders with programs.
 const PROGRAMS: [&str; 3] = ["bin", "sbin", "shims"];
 
-/// What of these a tool chain has to write to.
+/// The parts of these that a tool chain has to write to.
 const CACHES: [(&str, &str); 3] = [
     (".cargo", "~/.cargo/registry, ~/.cargo/git"),
     (".npm", "~/.npm/_cacache"),
     ("go", "~/go/pkg/mod"),
 ];
 
-/// What else the role lets be written to, but for what is in another of that anyway.
+/// Returns the role's other writable paths, without those inside another one.
 ///
-/// # Errors
-/// Programs outside run or obey something there. Or it is in what another role lets be written to: whoever writes there can put a link in
-/// its place, which would be followed out of the sandbox.
+/// # Errors Programs outside run or obey something there. Or a path is inside another role's writable path: an agent of
+/// that role could put a link in its place, which leads out of the sandbox.
 pub(super) fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
     let of = |role: &Role| {
         role.writable
@@ -133,10 +132,9 @@ pub(super) fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotRead
     Ok(own)
 }
 
-/// What programs outside of the sandbox run or obey is not written to in it.
+/// Refuses writable paths that programs outside of the sandbox run or obey.
 ///
-/// # Errors
-/// Something in the role's `writable` is such, or holds such.
+/// # Errors A path in the role's `writable` is such a path, or contains one.
 pub(super) fn refuse_trusted(role: &Role) -> Result<(), NotReady> {
     role.writable.iter().try_for_each(|typed| refuse(typed))
 }
@@ -163,12 +161,12 @@ fn refuse(typed: &str) -> Result<(), NotReady> {
     Err(NotReady::new(message, hint))
 }
 
-/// One of them is the other one, or in it.
+/// Returns true if one of them is the other one, or in it.
 fn meet(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// What is run and obeyed outside, and why, as far as it may be near `place`.
+/// Returns the paths near `place` that are run or obeyed outside, and why.
 fn trusted(place: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
     let path = fixed(&env::var_os("PATH").unwrap_or_default());
     let own = env::current_exe()
@@ -177,7 +175,7 @@ fn trusted(place: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
     let folders: Vec<PathBuf> = env::split_paths(&path).chain(own).collect();
     let linked: Vec<PathBuf> = folders.iter().flat_map(|folder| links(folder)).collect();
     let home = home();
-    // Whose home is all of it has what is obeyed there below.
+    // A path around the whole home is left out; the names in the home cover it.
     let is_apart = |path: &PathBuf| home.as_ref().is_none_or(|home| !home.starts_with(path));
     let obeyed: Vec<PathBuf> = home
         .iter()
@@ -206,7 +204,7 @@ fn trusted(place: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
         ))
 }
 
-/// The links in a folder: what they lead to may lie anywhere.
+/// Returns the targets of links in a folder, which may lie anywhere.
 fn links(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .into_iter()
@@ -218,7 +216,7 @@ fn links(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where the path leads, though its last parts may not be there.
+/// Resolves the path, even if its last parts don't exist.
 fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
@@ -233,7 +231,7 @@ fn home() -> Option<PathBuf> {
     env::var_os("HOME").map(PathBuf::from)
 }
 
-/// As people type it.
+/// Formats the path as people type it.
 fn told(path: &Path) -> String {
     match home().and_then(|home| path.strip_prefix(home).ok().map(ToOwned::to_owned)) {
         Some(rest) => format!("~/{}", rest.display()),
