@@ -1,6 +1,6 @@
-//! What stands in an agent's answer for Tavern to read: fenced blocks. Pure.
+//! Fenced blocks in an agent's answer, for Tavern to read. Pure.
 
-/// The length of the longest fence of `text`; 0 if it has none.
+/// Returns the length of the longest fence in `text`; 0 if it has none.
 pub fn longest_fence(text: &str) -> usize {
     text.lines()
         .filter_map(|line| Some(CodeFence::of(line)?.length))
@@ -8,14 +8,14 @@ pub fn longest_fence(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// The end of `text` stands in a fenced block.
+/// Returns true if `text` ends inside a fenced block.
 pub fn ends_in_block(text: &str) -> bool {
     fenced(&text.lines().collect::<Vec<_>>())
         .last()
         .is_some_and(|block| block.close.is_none())
 }
 
-/// The lines of `text` that stand in no fenced block.
+/// Returns the lines of `text` outside of fenced blocks.
 pub fn unfenced(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     let (mut outside, mut from) = (Vec::new(), 0);
@@ -27,18 +27,19 @@ pub fn unfenced(text: &str) -> Vec<&str> {
     outside
 }
 
-/// Returns the block that `answer`, without its signal, ends with, or why it ends with none: its fence names one of `kinds`. Of a
-/// program that may print more than its agent's words, the fence names the run's `nonce`, too: nothing has it that is quoted or echoed.
+/// Returns the block at the end of `answer`, which has no signal, or why there is none. Its fence names one of `kinds`.
+/// If a program may print more than its agent's words, the fence also names the run's `nonce`, which quoted or echoed
+/// text lacks.
 ///
-/// Models put fences of the same kind inside, indented under their items: only one that stands no further in closes the
-/// block.
+/// Models put fences of the same kind inside, indented under their items: only a fence that is not indented further
+/// closes the block.
 pub fn final_block(answer: &str, kinds: &[&str], nonce: Option<&str>) -> Result<String, String> {
     let kind = kinds[0];
     let lines: Vec<&str> = answer.lines().collect();
     let is_kind =
         |open: &CodeFence<'_>| kinds.iter().any(|it| it.eq_ignore_ascii_case(open.kind()));
     let named = nonce.and_then(|nonce| {
-        // What was printed before is no matter, such as a fence that is not closed, unless that quotes this one.
+        // Earlier output does not matter, such as an unclosed fence, unless it quotes this block.
         let (at, open) = (0..lines.len()).rev().find_map(|at| {
             let open = CodeFence::of(lines[at])?;
             (is_kind(&open) && open.names(nonce)).then_some((at, open))
@@ -65,7 +66,7 @@ pub fn final_block(answer: &str, kinds: &[&str], nonce: Option<&str>) -> Result<
     Ok(text.collect())
 }
 
-/// A block: from which line on its text stands, and which line closes it.
+/// A block: the line at which its text begins, and the line that closes it.
 struct FencedLines<'t> {
     open: CodeFence<'t>,
     at: usize,
@@ -99,12 +100,12 @@ struct CodeFence<'t> {
     indent: usize,
     mark: char,
     length: usize,
-    /// What stands behind the marks.
+    /// The text after the marks.
     info: &'t str,
 }
 
 impl<'t> CodeFence<'t> {
-    /// The first word behind the marks.
+    /// Returns the first word after the marks.
     fn kind(&self) -> &'t str {
         self.info.split_whitespace().next().unwrap_or_default()
     }
@@ -121,7 +122,7 @@ impl<'t> CodeFence<'t> {
             .filter(|mark| matches!(mark, '`' | '~'))?;
         let info = bare.trim_start_matches(mark);
         let (indent, length) = (line.len() - bare.len(), bare.len() - info.len());
-        // What is quoted within a line is no fence.
+        // Inline code is no fence.
         let is_fence = length >= 3 && !(mark == '`' && info.contains('`'));
         is_fence.then_some(CodeFence {
             indent,
@@ -131,8 +132,8 @@ impl<'t> CodeFence<'t> {
         })
     }
 
-    /// A fence of more backticks is open behind the lines `before`: whoever writes one shows what stands in it. Tildes underline
-    /// headings, too.
+    /// Returns true if a fence of more backticks is open after the lines `before`: it quotes this one. Tildes don't
+    /// count, since they also underline headings.
     fn is_quoted(&self, before: &[&str]) -> bool {
         let quotes = |fence: &CodeFence<'_>| fence.mark == '`' && fence.length > self.length;
         let mut around = None;

@@ -13,36 +13,36 @@ use super::{ProgramHome, ProgramState, Ready, Runner, Session, found, plain, var
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRunner {
     pub name: String,
-    /// Program and arguments; `{prompt_file}`, `{worktree}`, `{task}`, `{run}` and `{model}` stand for the job's. Where
-    /// the job names no model, an argument with `{model}` is left out, with the option before it. The prompt is
-    /// standard input, unless an argument holds `{prompt_file}`.
+    /// Program and arguments; `{prompt_file}`, `{worktree}`, `{task}`, `{run}` and `{model}` are replaced by the job's
+    /// values. If the job names no model, an argument with `{model}` is left out, with the option before it. The prompt
+    /// is standard input, unless an argument contains `{prompt_file}`.
     pub argv: Vec<String>,
-    /// It may read settings and memory files of the repository that it works in.
+    /// Whether it may read settings and memory files of the repository that it works in.
     pub obeys_repository: bool,
 }
 
 /// An agent program.
 struct Preset {
     name: &'static str,
-    /// For unattended work, from its own manual.
+    /// The command line for unattended work, from the program's manual.
     line: &'static str,
-    /// Where it keeps its own state, below HOME; and what of that it writes, where its settings are there too.
+    /// Folders of its own state, below HOME; and what it writes in those that also hold settings.
     folders: &'static [(&'static str, Kept)],
     /// As [`Runner::variables`].
     variables: &'static [&'static str],
-    /// What it is set for it to read nothing of the repository's but what it is told to; `None`: nothing keeps it from that.
+    /// The variable that keeps it from reading files of the repository on its own; `None`: nothing does.
     alone: Option<(&'static str, &'static str)>,
 }
 
-/// What a program writes in a folder of its own.
+/// The part of a program's folder that it writes.
 enum Kept {
     All,
-    /// These; and what is made anew, patterns of names, is not seen there at all.
+    /// These names; the second list holds name patterns of what it recreates, which are hidden.
     Only(&'static [&'static str], &'static [&'static str]),
 }
 
 const PRESETS: [Preset; 4] = [
-    // Never asks; edits and commands are bounded to the worktree by its sandbox.
+    // Never asks; its sandbox confines edits and commands to the worktree.
     Preset {
         name: "codex",
         line: "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -",
@@ -63,7 +63,7 @@ const PRESETS: [Preset; 4] = [
         variables: &["CODEX_*", "OPENAI_*"],
         alone: None,
     },
-    // Reads the prompt from standard input; asks nothing, has no sandbox of its own.
+    // Reads the prompt from standard input; never asks, and has no sandbox of its own.
     Preset {
         name: "gemini",
         line: "gemini --skip-trust --approval-mode yolo --model {model}",
@@ -92,7 +92,7 @@ const PRESETS: [Preset; 4] = [
         ],
         alone: None,
     },
-    // Approves all that its own configuration does not deny.
+    // Approves everything that its own configuration does not deny.
     Preset {
         name: "opencode",
         line: "opencode run --auto --model {model}",
@@ -119,7 +119,7 @@ const PRESETS: [Preset; 4] = [
 ];
 
 impl CommandRunner {
-    /// A runner for the command line `argv`.
+    /// Returns a runner for the command line `argv`.
     pub fn new(
         name: impl Into<String>,
         argv: impl IntoIterator<Item = impl Into<String>>,
@@ -132,18 +132,18 @@ impl CommandRunner {
         }
     }
 
-    /// The names of the presets.
+    /// Returns the names of the presets.
     pub fn presets() -> impl Iterator<Item = &'static str> {
         PRESETS.iter().map(|preset| preset.name)
     }
 
-    /// The preset `name`.
+    /// Returns the preset `name`.
     pub fn preset(name: &str) -> Option<CommandRunner> {
         let preset = PRESETS.iter().find(|preset| preset.name == name)?;
         Some(CommandRunner::new(preset.name, preset.line.split(' ')))
     }
 
-    /// By the program: a command line of the user's own may run one of them, too.
+    /// Finds the preset by the program, since a user's own command line may run one of them too.
     fn known(&self) -> Option<&'static Preset> {
         let program = self
             .argv
@@ -246,7 +246,7 @@ impl Runner for CommandRunner {
     }
 }
 
-/// One pass from left to right, so that a value with braces in it is not filled in again.
+/// Replaces the placeholders in one pass, so that braces in a value are not replaced again.
 fn fill(arg: &str, job: &Job) -> String {
     let mut parts = arg.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();

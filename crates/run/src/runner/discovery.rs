@@ -1,14 +1,14 @@
-//! What an agent says that it has found out, in lines of its own words. It is said, not proven.
+//! Learnings that an agent prints in lines of its own text. They are claims, not proven.
 
 use super::answer::unfenced;
 use super::event::{AgentEvent, Nesting};
 use tavern_core::markup::bullet_end;
 
-/// Such a line begins with it and a colon, in any case.
+/// The word, in any case, that such a line begins with, followed by a colon.
 const MARK: &str = "learned";
 
-/// What the lines say that begin with `LEARNED:`, behind a bullet or a number or not. What stands in a fenced block was quoted, and
-/// what a sub-agent says is for its agent to judge.
+/// Returns the text of lines that begin with `LEARNED:`, after an optional bullet or number. Ignores fenced blocks,
+/// which are quotes, and sub-agents, whose findings their agent has to judge.
 pub fn discoveries(event: &AgentEvent) -> Vec<&str> {
     let AgentEvent::Text {
         text,

@@ -1,4 +1,4 @@
-//! What the rules of the board say of a call of a tool. Pure.
+//! Checks tool calls against the rules of the board. Pure.
 
 use std::path::Path;
 
@@ -8,10 +8,11 @@ use super::reading::may_change;
 use tavern_core::rule::{Act, BoardRules, Breach, of_act, of_command, of_paths};
 use tavern_sys::files::plain_path;
 
-/// The tools whose calls can break a rule, as the Claude CLI matches them.
+/// Tools whose calls can break a rule, as a matcher of the Claude CLI.
 pub(super) const TOOLS: &str = "Bash|Edit|MultiEdit|Write|NotebookEdit";
 
-/// The rules that a call breaks, of an agent that works in `worktree`; `scratch` is the place for what is thrown away.
+/// Returns the rules that a call breaks, of an agent that works in `worktree`; `scratch` is its folder for temporary
+/// files.
 pub fn breaches(
     rules: &BoardRules,
     [worktree, scratch]: [&Path; 2],
@@ -36,7 +37,7 @@ pub fn breaches(
     command.into_iter().chain(path).flatten().collect()
 }
 
-/// The gravest of them, if it is not only to be logged: the call is not to be made.
+/// Returns the gravest breach, if it forbids the call and is not only logged.
 pub(super) fn forbids(breaches: Vec<Breach>) -> Option<Breach> {
     breaches
         .into_iter()
@@ -44,7 +45,7 @@ pub(super) fn forbids(breaches: Vec<Breach>) -> Option<Breach> {
         .max_by_key(|breach| breach.consequence)
 }
 
-/// A call can break one of the rules that forbid it.
+/// Returns true if a call can break one of the rules that forbid it.
 pub(super) fn may_forbid(rules: &BoardRules) -> bool {
     let is_seen = |act: &Act| matches!(act, Act::Outside | Act::Push);
     rules.values().any(|rule| {

@@ -1,11 +1,11 @@
-//! The form of an answer, for a program that can hold its agent to one, and what was answered so in the words in which all
-//! others give it. Pure.
+//! The form of an answer, for a program that can enforce one. Turns such an answer into the text that other agents
+//! give. Pure.
 
 use serde_json::{Value, json};
 
 use super::answer::longest_fence;
 
-/// What is answered.
+/// The kind of answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `verdict`, `summary` and `findings`, as in the block of an answer in words.
@@ -15,7 +15,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Its JSON schema: an object, since no provider takes a choice of several at the top.
+    /// Returns its JSON schema: an object, since no provider takes a choice of several at the top.
     pub fn schema(self) -> Value {
         let text = |meaning: &str| json!({"type": "string", "description": meaning});
         let question = |where_not: &str| {
@@ -50,7 +50,7 @@ impl Form {
         }
     }
 
-    /// What was answered, as an agent says it that is held to no form.
+    /// Returns the answer as the text of an agent without a form.
     pub fn words(self, answer: &Value) -> String {
         let text = |name: &str| answer[name].as_str().map(str::trim).unwrap_or_default();
         let (is_open, block) = match self {
@@ -60,7 +60,7 @@ impl Form {
             ),
             Form::Plan => {
                 let plan = answer["plan"].as_str().unwrap_or_default().trim_end();
-                // Some give the fence, too.
+                // Some agents include the fence.
                 let is_fenced = plan.trim_start().starts_with("```");
                 let fence = "`".repeat(3.max(longest_fence(plan) + 1));
                 let block = if is_fenced {

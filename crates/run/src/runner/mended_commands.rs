@@ -1,11 +1,11 @@
-//! Commands that were refused as they were typed, and how they are typed here: a discovery that no agent has to put into words.
+//! Commands that were refused, and their working form: learnings that no agent has to phrase.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::event::{AgentEvent, Nesting};
 
-/// What programs and shells say of a command line that they don't take. Other failures are for the agent to judge: a test that fails, and
-/// passes later, tells nobody anything.
+/// Messages of programs and shells that reject a command line. Other failures are for the agent to judge: a test that
+/// fails and passes later is no learning.
 const REFUSALS: [&str; 14] = [
     "command not found",
     "invalid option",
@@ -23,7 +23,7 @@ const REFUSALS: [&str; 14] = [
     "unrecognized subcommand",
 ];
 
-/// So many refused commands are remembered, and lines so long are worth it.
+/// The most refused commands that are remembered, and the longest line.
 const MOST: usize = 3;
 const LONGEST: usize = 200;
 
@@ -40,7 +40,7 @@ struct RefusedCommand {
 }
 
 impl MendedCommands {
-    /// What an event shows: in words, how something is typed that was refused before.
+    /// Returns the working form of a command that was refused before, in words, if the event shows one.
     pub fn note(&mut self, event: &AgentEvent) -> Option<String> {
         match event {
             AgentEvent::ToolCall {
@@ -93,7 +93,7 @@ impl MendedCommands {
     }
 }
 
-/// The same program with other words, or another program with the same ones.
+/// Returns true for the same program with other arguments, or another program with the same arguments.
 fn is_variant(one: &str, other: &str) -> bool {
     let parts = |command: &str| {
         let mut words = command.split_whitespace().map(str::to_owned);

@@ -1,23 +1,24 @@
-//! What an agent asks leave for: in words by which a person knows what they allow, and a later run knows it again. Pure.
+//! Requests of an agent for permission: in words that tell a person what they allow, and that a later run recognizes.
+//! Pure.
 
 use serde_json::{Value, json};
 
 use tavern_core::rule::Breach;
 
-/// Before a call is made.
+/// The hook that runs before a call.
 pub const HOOK: &str = "PreToolUse";
 
-/// What the agent is told that may not do something.
+/// The message to an agent whose call is refused.
 const REFUSED: &str = "Nobody is here to allow this. Do without it if you can. If you can't, say why you need it in your last line, which \
                        begins with WAITING: and a person can allow it.";
 
-/// Fields of a call that say all that matters of it.
+/// Fields of a call that describe it fully.
 const TELLING: [&str; 4] = ["command", "file_path", "notebook_path", "url"];
 
-/// A call that is longer is none that a person would read.
+/// A person would not read a longer call.
 const LONGEST: usize = 300;
 
-/// The call in a line; `None`: it can't be told so, and is allowed by no word.
+/// Formats the call in one line; `None` if that is impossible, and the call then can't be allowed.
 pub fn called(tool: &str, input: &Value) -> Option<String> {
     let telling = TELLING
         .iter()
@@ -26,13 +27,13 @@ pub fn called(tool: &str, input: &Value) -> Option<String> {
     (line.len() <= LONGEST && !line.contains(char::is_control)).then_some(line)
 }
 
-/// `question` of an agent that was refused these calls, with what a word allows.
+/// Returns `question`, of an agent that had these calls refused, with the calls that a "yes" allows.
 pub fn asking(question: &str, refused: &[String]) -> String {
     let calls: Vec<String> = refused.iter().map(|call| format!("`{call}`")).collect();
     format!("{question} (yes allows: {})", calls.join(", "))
 }
 
-/// The answer allows what was asked for.
+/// Returns true if the answer allows the request.
 pub fn is_yes(answer: &str) -> bool {
     let first = answer
         .split(|c: char| !c.is_alphanumeric())
@@ -41,7 +42,7 @@ pub fn is_yes(answer: &str) -> bool {
     ["yes", "y", "ok", "okay", "allow", "allowed"].contains(&first.to_lowercase().as_str())
 }
 
-/// The answer to the request with this ID for a call with this input.
+/// Returns the reply to the permission request with this ID, for a call with this input.
 pub fn reply(request: &str, input: &Value, is: Leave) -> Value {
     let said = match is {
         Leave::Given => json!({"behavior": "allow", "updatedInput": input}),
@@ -50,7 +51,7 @@ pub fn reply(request: &str, input: &Value, is: Leave) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": request, "response": said}})
 }
 
-/// The answer to the request with this ID for a call that breaks a rule, or none.
+/// Returns the reply to the hook request with this ID, for a call that breaks a rule, or none.
 pub fn verdict(request: &str, breach: Option<&Breach>) -> Value {
     let said = breach.map_or_else(
         || json!({}),
@@ -64,7 +65,7 @@ pub fn verdict(request: &str, breach: Option<&Breach>) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": request, "response": said}})
 }
 
-/// Whether it may.
+/// Whether a call is permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
     Given,

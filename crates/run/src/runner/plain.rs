@@ -1,4 +1,4 @@
-//! A program that writes plain text and whose exit status decides. It doesn't know which program.
+//! A program that writes plain text and whose exit status decides, whichever program it is.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::session::{Output, Session, Speaker, Stream};
 use super::signal::Signal;
 use super::{MOST_ANSWER, OUTPUT_LOG, OUTPUT_PARTS};
 
-/// How a shell ends that didn't find a command.
+/// The exit code of a shell that didn't find a command.
 const NOT_FOUND: i32 = 127;
 
 /// Signals that a program's own fault raises.
@@ -32,20 +32,20 @@ const FAULTS: [ProcessSignal; 6] = [
     ProcessSignal::SYS,
 ];
 
-/// What a program has written, both ends of it.
+/// The output of a program, both ends of it.
 struct PlainText {
-    /// By its agent: what came by standard output.
+    /// The agent's words: standard output.
     said: Excerpt,
-    /// By anything in it, in the order in which it came.
+    /// Both outputs, in the order in which they came.
     all: Excerpt,
-    /// The same for people, all of it, as far as it could be written.
+    /// The complete output for people, as far as it could be written.
     log: File,
     is_logged: bool,
     parts: [PathBuf; 2],
     nonce: Option<String>,
 }
 
-/// Starts `spec`. What its two output streams bring, each into a file of its own, is put together in the run's output log as it comes.
+/// Starts `spec`. Its two output streams go to a file each, and are merged in the run's output log as they come.
 pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
     let text = PlainText {
         said: Excerpt::new(MOST_ANSWER),
@@ -76,7 +76,7 @@ impl Speaker for PlainText {
         if stream == Stream::Late {
             return None;
         }
-        // Colours are no words.
+        // Remove colours.
         let line = strip_str(&raw).to_string();
         self.all.push(line.as_bytes());
         if stream == Stream::Output {
@@ -92,7 +92,7 @@ impl Speaker for PlainText {
 
     fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
         if self.is_logged && !ended_by_us.is_some_and(EndReason::is_urgent) {
-            // What is left of one that can't be removed is there twice.
+            // A part that can't be removed only duplicates output.
             self.parts
                 .iter()
                 .for_each(|part| drop(files::remove_tree(part)));
@@ -100,7 +100,7 @@ impl Speaker for PlainText {
         let text = |excerpt: &Excerpt| excerpt.text().trim_end_matches('\n').to_owned();
         let result = text(&self.all);
         let (outcome, reason) = match (exit, ended_by_us) {
-            // A clean exit counts even if an ending had begun in the same moment.
+            // A clean exit counts even if an ending began in the same moment.
             (ProgramExit::Code(0), _) => (Outcome::Success, exit.to_string()),
             (_, Some(why)) => (why.outcome(), why.describe().to_owned()),
             (exit, None) => {
@@ -114,7 +114,7 @@ impl Speaker for PlainText {
                     }
                     ProgramExit::Signal(_) | ProgramExit::Lost => Outcome::Crashed,
                 };
-                // What git and others advise behind an error is not the error.
+                // Hints of git and others after an error are not the error.
                 let is_advice = |line: &str| {
                     line.get(..5)
                         .is_some_and(|start| start.eq_ignore_ascii_case("hint:"))

@@ -1,25 +1,25 @@
-//! Questions to a person in their structured forms: a block at the end of an answer, and the Claude CLI's own tool, which
-//! fails in an unattended run. Pure; what they come to is text, with the choices numbered.
+//! Structured questions to a person: a block at the end of an answer, and the Claude CLI's own tool, which fails in an
+//! unattended run. Pure; both become text with numbered choices.
 
 use serde_yaml::Value;
 
 use super::answer::final_block;
 use tavern_core::yaml;
 
-/// The Claude CLI's tool for questions. It fails where nobody sits before it.
+/// The Claude CLI's tool for questions. It fails in an unattended run.
 pub const TOOL: &str = "AskUserQuestion";
 
 /// The longest question kept, in characters.
 pub const LONGEST: usize = 4000;
 
-/// The question in the block that `text` ends with, which names the `nonce` if there is one: a mapping with `question`, and `options`
-/// perhaps.
+/// Returns the question in the block at the end of `text`, which names the `nonce` if there is one: a mapping with
+/// `question`, and perhaps `options`.
 pub fn in_answer(text: &str, nonce: Option<&str>) -> Option<String> {
     let block = final_block(text, &["yaml", "yml", "json"], nonce).ok()?;
     asked(&yaml::read(&block).ok()?)
 }
 
-/// What an agent that calls the tool with `input` asks, all of it.
+/// Returns all questions of a call of the tool with `input`.
 pub fn of_tool(input: &serde_json::Value) -> Option<String> {
     let questions = input["questions"].as_array().map_or(&[][..], Vec::as_slice);
     let asked = questions
@@ -49,7 +49,7 @@ fn asked(value: &Value) -> Option<String> {
     Some(whole.chars().take(LONGEST).collect())
 }
 
-/// A word, a number, or a mapping that says more of its `label`.
+/// Parses a choice: a word, a number, or a mapping with a `label` and a description.
 fn option(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.trim().to_owned()),

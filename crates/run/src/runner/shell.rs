@@ -11,7 +11,7 @@ use tavern_sys::process::Spec;
 use super::job::Job;
 use super::{Ready, Runner, Session, found, plain, variable_of};
 
-/// Runs [`Job::script`] with `sh -eu`, or with `bash -eu` if its first line names that.
+/// Runs [`Job::script`] with `sh -eu`, or with `bash -eu` if its first line names bash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shell;
 
@@ -36,12 +36,12 @@ impl Runner for Shell {
         };
         on_path(shell, &job.env)?;
         let mut spec = job.spec(shell);
-        // A file and no argument: the system bounds one argument to 128 KiB.
+        // A file and no argument: the system limits one argument to 128 KiB.
         spec.args = vec!["-eu".into(), job.run_dir.join(SCRIPT).into()];
         Ok(spec)
     }
 
-    /// A person's own shell.
+    /// Starts a person's own shell.
     fn attended(&self, job: &Job) -> Result<Spec, NotReady> {
         let own = variable_of(&job.env, "SHELL").filter(|shell| !shell.is_empty());
         Ok(job.spec(own.unwrap_or_else(|| "sh".into())))
@@ -76,7 +76,7 @@ fn script(job: &Job) -> Result<&str, NotReady> {
 }
 
 impl Job {
-    /// `program` in the worktree, with the job's environment and mark.
+    /// Returns the start of `program` in the worktree, with the job's environment and mark.
     pub(super) fn spec(&self, program: impl Into<PathBuf>) -> Spec {
         let mut spec = Spec::new(program, &self.worktree).mark(self.mark());
         spec.wrapper.clone_from(&self.wrapper);

@@ -1,14 +1,14 @@
-//! What an agent says of its work in the last line of its answer. It is a wish, not an outcome.
+//! The signal in the last line of an agent's answer. It is a request, not an outcome.
 
 use super::answer::ends_in_block;
 use super::question;
 
-/// Read from the end of the final text only: what an agent quotes or echoes in between is no signal.
+/// Read from the end of the final text only: quotes and echoes before it are no signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Signal {
     /// `DONE` or `COMPLETED`: verify it.
     Done,
-    /// `WAITING: question` or `NEED INPUT: question`, or a block with a question: put it to a person.
+    /// `WAITING: question` or `NEED INPUT: question`, or a block with a question: ask a person.
     Waiting(String),
     /// Neither.
     #[default]
@@ -16,8 +16,8 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Read the last line of `text`, or the block with a question that it ends with, which names the `nonce` if there is one. What
-    /// stands in any other block was quoted.
+    /// Reads the last line of `text`, or the block with a question at its end, which names the `nonce` if there is one.
+    /// Any other block is a quote.
     pub fn read(text: &str, nonce: Option<&str>) -> Signal {
         if let Some(question) = question::in_answer(text, nonce) {
             return Signal::Waiting(question);
@@ -34,7 +34,7 @@ impl Signal {
     }
 }
 
-/// What an agent said before it said that it is done.
+/// Returns the text without its final line that signals done.
 pub fn without_signal(text: &str) -> &str {
     let text = text.trim_end();
     let last = text.lines().last().unwrap_or_default();
@@ -53,7 +53,7 @@ fn is_done(line: &str) -> bool {
         || word.starts_with("COMPLETED:")
 }
 
-/// What follows the word in `line`.
+/// Returns the text after the word in `line`.
 fn asked(line: &str) -> Option<&str> {
     let line = bare(line);
     ["WAITING", "NEED INPUT"].iter().find_map(|word| {
@@ -71,7 +71,7 @@ fn asked(line: &str) -> Option<&str> {
     })
 }
 
-/// `line` without the Markdown that people and models put around such a word.
+/// Returns `line` without the Markdown that people and models put around such a word.
 fn bare(line: &str) -> &str {
     line.trim_start_matches(['#', '>', '-', '*', '_', '`', ' '])
         .trim_end_matches(['*', '_', '`', ' '])

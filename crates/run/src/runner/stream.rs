@@ -1,5 +1,5 @@
-//! One line of the Claude CLI's `stream-json` output → events (as of CLI 2.1.197). Pure, and it can't fail: what it
-//! doesn't know, JSON or not, tells nothing.
+//! Turns one line of the Claude CLI's `stream-json` output into events (as of CLI 2.1.197). Pure, and can't fail:
+//! unknown lines, JSON or not, yield no events.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::event::{AgentEvent, Nesting, RateWindow, TurnResult};
 use super::outcome::{Denial, Usage};
 
-/// The events of one line. Several where a reply has several blocks, and where the whole run is one JSON array.
+/// Returns the events of one line: several if a reply has several blocks, or if the whole run is one JSON array.
 pub fn read(line: &str) -> Vec<AgentEvent> {
     match serde_json::from_str::<Value>(line) {
         Ok(Value::Array(events)) => events.iter().flat_map(event).collect(),
@@ -17,7 +17,7 @@ pub fn read(line: &str) -> Vec<AgentEvent> {
     }
 }
 
-/// The model that the CLI gives for replies it made up itself to report a failure.
+/// The model that the CLI names in replies that it made up itself to report a failure.
 const SYNTHETIC: &str = "<synthetic>";
 
 fn event(value: &Value) -> Vec<AgentEvent> {
@@ -122,7 +122,7 @@ fn turn(value: &Value) -> TurnResult {
     usage.usd = value["total_cost_usd"].as_f64().unwrap_or(usage.usd);
     TurnResult {
         subtype: text(value, "subtype").to_owned(),
-        // A result that doesn't say is taken for what its subtype says.
+        // A result without this field is judged by its subtype.
         is_error: value["is_error"]
             .as_bool()
             .unwrap_or(text(value, "subtype") != "success"),
@@ -158,7 +158,7 @@ fn rate_limit(info: &Value) -> AgentEvent {
             resets_at: resets_at(value)?,
         })
     };
-    // Older versions tell of the one that counts, if it is near its end.
+    // Older versions report only the window that counts, near its end.
     let windows = match info["unifiedWindows"].as_object() {
         Some(windows) => windows.values().filter_map(window).collect(),
         None => window(info).into_iter().collect(),
@@ -170,7 +170,7 @@ fn rate_limit(info: &Value) -> AgentEvent {
     }
 }
 
-/// An answer to a control request; that to `get_usage` tells what was spent.
+/// Parses the reply to a control request; that to `get_usage` has the usage.
 fn reply(response: &Value) -> Option<AgentEvent> {
     let session = &response["response"]["session"];
     let usd = session["total_cost_usd"].as_f64()?;
@@ -182,7 +182,7 @@ fn reply(response: &Value) -> Option<AgentEvent> {
     })
 }
 
-/// `{model: {inputTokens, …}}`, summed and one by one.
+/// Parses `{model: {inputTokens, …}}` into the sum and the usage of each model.
 fn models(value: &Value) -> Usage {
     let Some(models) = value.as_object() else {
         return Usage::default();
@@ -208,7 +208,7 @@ fn models(value: &Value) -> Usage {
     }
 }
 
-/// The text of a `content`: a string, or an array of blocks of which the texts count.
+/// Returns the text of a `content`: a string, or the texts of an array of blocks.
 fn flatten(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

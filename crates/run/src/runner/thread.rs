@@ -1,4 +1,4 @@
-//! `thread.jsonl` once more: what a session's log says when nobody follows it any more. Knows nothing of who runs it.
+//! Reads `thread.jsonl` again: the log of a session without supervisor.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -10,11 +10,10 @@ use super::stream;
 use tavern_sys::files;
 use tavern_sys::process::LineFollower;
 
-/// Calls `look` with the events of the log at `path`, and returns what they come to. An answer in a `form` is taken in its words. Lines
-/// that are torn, or longer than a session reads, are passed over.
+/// Calls `look` with the events of the log at `path`, and returns their reading. An answer in a `form` is turned into
+/// words. Skips lines that are torn, or longer than a session reads.
 ///
-/// # Errors
-/// What the system says of the file.
+/// # Errors The system's error for the file.
 pub fn read_thread(
     path: &Path,
     form: Option<Form>,

@@ -1,5 +1,5 @@
-//! The Claude CLI's own record of a session, from which usage is recovered when there was no result.
-//! Read only; the CLI owns the file.
+//! The Claude CLI's own record of a session, from which usage is recovered if there was no result. Read only; the CLI
+//! owns the file.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,23 +14,23 @@ use super::job::Job;
 use super::outcome::Usage;
 use tavern_sys::clock;
 
-/// Where the record of a session is, and from when on it tells of this run.
+/// The location of a session's record, and the start of this run in it.
 #[derive(Debug)]
 pub struct Transcript {
-    /// `projects` in the CLI's configuration folder; `None` if there is no home.
+    /// `projects` in the CLI's configuration folder; `None` without a home.
     projects: Option<PathBuf>,
     session: String,
-    /// What was recorded earlier belongs to earlier runs.
+    /// Earlier entries belong to earlier runs.
     since: DateTime<Utc>,
 }
 
 impl Transcript {
-    /// Of `job`, which is about to be started.
+    /// For `job`, which is about to be started.
     pub fn of(job: &Job) -> Transcript {
         Transcript::at(|name| job.variable(name), &job.session, clock::now())
     }
 
-    /// Of a run of `session` that began at `since`; `variable` has its environment.
+    /// For a run of `session` that began at `since`; `variable` returns its environment.
     pub fn at(
         variable: impl Fn(&str) -> Option<OsString>,
         session: &str,
@@ -44,16 +44,16 @@ impl Transcript {
         }
     }
 
-    /// The session was recorded, so that it can be resumed.
+    /// Returns true if the session was recorded, so that it can be resumed.
     pub fn is_there(&self) -> bool {
         !self.files().is_empty()
     }
 
-    /// What was used up in this run, by the replies that were recorded: tokens, since the record has no money.
+    /// Returns the usage of this run, summed over the recorded replies: tokens, since the record has no money.
     pub fn usage(&self) -> Usage {
         let mut replies: BTreeMap<String, (String, Usage)> = BTreeMap::new();
         for path in self.files() {
-            // A file that can't be read adds nothing.
+            // An unreadable file adds nothing.
             let _ = read_replies(&path, self.since, &mut replies);
         }
         let mut all = Usage {
@@ -69,8 +69,8 @@ impl Transcript {
         all
     }
 
-    /// The session's file, and those of its sub-agents. The folder is named for the worktree in a way that has changed
-    /// between versions, so all are looked through: the session's name is unique.
+    /// Returns the session's file, and those of its sub-agents. The naming of folders for worktrees has changed between
+    /// versions, so all are searched: the session's name is unique.
     fn files(&self) -> Vec<PathBuf> {
         let Some(projects) = &self.projects else {
             return Vec::new();
@@ -92,7 +92,7 @@ impl Transcript {
     }
 }
 
-/// Where the CLI keeps its settings, its account and its sessions.
+/// Returns the folder of the CLI's settings, account and sessions.
 pub(super) fn config_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let named = variable("CLAUDE_CONFIG_DIR")
         .filter(|folder| !folder.is_empty())
@@ -100,15 +100,15 @@ pub(super) fn config_folder(variable: impl Fn(&str) -> Option<OsString>) -> Opti
     named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".claude")))
 }
 
-/// Collect `message id → (model, usage)` of the lines of `path` from `since` on. One reply is several lines with the same id
-/// and the same figures; the last counts.
+/// Collects `message id → (model, usage)` from the lines of `path` since `since`. A reply has several lines with the
+/// same id and the same figures; the last one counts.
 fn read_replies(
     path: &Path,
     since: DateTime<Utc>,
     replies: &mut BTreeMap<String, (String, Usage)>,
 ) -> std::io::Result<()> {
     for line in BufReader::new(File::open(path)?).split(b'\n') {
-        // The last line may be torn: the CLI was killed while it wrote.
+        // The last line may be torn if the CLI was killed while writing.
         let Ok(value) = serde_json::from_slice::<Value>(&line?) else {
             continue;
         };
@@ -133,7 +133,7 @@ fn read_replies(
     Ok(())
 }
 
-/// A line without a time of its own is not earlier.
+/// Returns true if the line is from before `since`. A line without a time is not.
 fn is_earlier(line: &Value, since: DateTime<Utc>) -> bool {
     let time = line["timestamp"]
         .as_str()
