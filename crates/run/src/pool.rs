@@ -53,7 +53,7 @@ pub struct Demand {
     pub idle: Vec<u32>,
 }
 
-/// What a pool reports while it runs.
+/// A report of a running pool.
 #[derive(Debug)]
 pub enum News {
     /// A line of an agent's standard output.

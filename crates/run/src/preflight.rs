@@ -257,7 +257,7 @@ impl<'a> Preflight<'a> {
             .map_err(Lack::NotTrusted)
     }
 
-    /// Returns [`Preflight::ready`] for agents of `role`, in the form that a claim takes.
+    /// Returns `Preflight::ready` for agents of `role`, in the form that a claim takes.
     pub fn of_role<'r>(
         &'r self,
         role: &'r str,
@@ -523,14 +523,14 @@ fn is_there(program: &str) -> bool {
     find_program(OsStr::new(program)).is_some() || (!program.contains('/') && depends())
 }
 
-/// What starting an agent program for its version has shown.
+/// The result of starting an agent program for its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// Name and version of the runner.
     pub runner: String,
     /// How it will sign in: a variable or a file, never the key itself.
     pub account: Option<String>,
-    /// What is uncertain and may end the first run, with a hint what to type.
+    /// A doubt that may end the first run, with a hint for the user.
     pub doubt: Option<(String, &'static str)>,
 }
 

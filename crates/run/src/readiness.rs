@@ -1,4 +1,4 @@
-//! What keeps each item from being worked now on this machine. Every display of it asks here.
+//! The obstacles that keep each item from being worked now on this machine. Every display of it asks here.
 //!
 //! Combines three sources: errors in the board's texts ([`check`]), the board's rules ([`may_take`]), and config.yaml
 //! and this machine ([`Preflight`]).

@@ -167,7 +167,8 @@ pub enum Scope {
 /// Clears what blocks other agents, and reports each action. Returns false if there was nothing to do, or another
 /// reaper is at work.
 ///
-/// # Errors The board can't be read or written.
+/// # Errors
+/// The board can't be read or written.
 pub fn clear(
     site: &Site,
     looks: &mut ExpiredLeases,

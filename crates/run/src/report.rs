@@ -102,7 +102,8 @@ fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
 /// Closes the runner whose provider failed, for every agent of the board: until the provider's own time, else for the
 /// outcome's back-off. Returns it if it was open before.
 ///
-/// # Errors The board can't be written.
+/// # Errors
+/// The board can't be written.
 pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Quota)>, Error> {
     let RunResult::Failed(RunFailure {
         outcome,

@@ -59,7 +59,7 @@ pub enum RunResult {
     Failed(RunFailure),
 }
 
-/// What proves that work is done.
+/// The proof that work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownBy {
     /// Its `done_when` has passed.

@@ -22,7 +22,8 @@ pub(super) fn are_for_files(site: &Site) -> bool {
 
 /// Returns the rules that the current work of `run` breaks.
 ///
-/// # Errors Its worktree can't be read.
+/// # Errors
+/// Its worktree can't be read.
 pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
     let rules = &site.config.rules;
     let base = run

@@ -36,7 +36,8 @@ pub struct Boxed<'a> {
 
 /// Returns the sandbox for the agent program of one run, which is the file `program`.
 ///
-/// # Errors The repository can't be opened.
+/// # Errors
+/// The repository can't be opened.
 pub fn of_agent(
     site: &Site,
     role: &Role,
@@ -124,7 +125,8 @@ fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
 /// Returns the sandbox for commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and
 /// write only files there.
 ///
-/// # Errors The repository can't be opened.
+/// # Errors
+/// The repository can't be opened.
 pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsString>, Error> {
     if !role.sandbox {
         return Ok(Vec::new());
@@ -146,7 +148,8 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
 
 /// Returns the sandbox for git that examines a cell: without network, and `out` is all that it can write to.
 ///
-/// # Errors The repository can't be opened.
+/// # Errors
+/// The repository can't be opened.
 pub fn of_look(site: &Site, out: &Path) -> Result<Vec<OsString>, Error> {
     let mut line = alone(&site.board, site.repository()?);
     show(&mut line, [(WRITE, out.to_owned())]);
@@ -211,7 +214,8 @@ fn show_writable(line: &mut Vec<OsString>, writable: &[PathBuf]) {
 /// Checks that bubblewrap is installed, and that no [writable path](Role::writable) lets an agent out. Looks at files
 /// only.
 ///
-/// # Errors One of them does not hold.
+/// # Errors
+/// One of them does not hold.
 pub fn check(role: &Role) -> Result<(), NotReady> {
     if !role.sandbox {
         return Ok(());
@@ -228,7 +232,8 @@ pub fn check(role: &Role) -> Result<(), NotReady> {
 
 /// Checks that a sandbox can be made here, by starting one, and that it shows the repository.
 ///
-/// # Errors It can't be made: some containers and kernels forbid it. Or the repository is where a sandbox has a folder
+/// # Errors
+/// It can't be made: some containers and kernels forbid it. Or the repository is where a sandbox has a folder
 /// of its own.
 pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
     if !role.sandbox {

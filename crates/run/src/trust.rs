@@ -1,4 +1,5 @@
-//! What of the board may be run here, or shown to an agent: what a person has trusted, and what was made in this clone.
+//! The parts of the board that may be run here, or shown to an agent: those that a person has trusted, and those made in
+//! this clone.
 //!
 //! Checked before anything is started. The caller passes settings and items as it has read them, and the answer depends
 //! on their text alone, so nothing can change in between.
@@ -101,7 +102,8 @@ impl<'s> Trust<'s> {
 
     /// Checks the settings, the item, and the front matter of its queue.
     ///
-    /// # Errors Not all of it is trusted, or the queue can't be read.
+    /// # Errors
+    /// Not all of it is trusted, or the queue can't be read.
     pub fn item_of(&self, queue: &Queue, task: &Task) -> Result<(), Error> {
         let text = self.site.board.read(queue)?.content;
         let (_, body) = front::read(&text, &mut Vec::new());

@@ -1,4 +1,4 @@
-//! Finds unmerged work of items, so that a person can look at it. Skips what can't be read.
+//! Finds unmerged work of items, so that a person can look at it. Skips unreadable work.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;

@@ -22,7 +22,7 @@ use tavern_git::{Changes, CommitId};
 use tavern_store::Claimed;
 use tavern_store::config::{Dirty, Does};
 
-/// What is left to do before an answer counts.
+/// The work left to do before an answer counts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verification {
     /// Nothing: this is the result, with the rendered problems of a rejected plan.
@@ -36,7 +36,7 @@ pub enum Verification {
 pub struct Unproven {
     reason: String,
     pub state: WorkState,
-    /// What proves that it is done if `done_when` passes.
+    /// The proof that it is done if `done_when` passes.
     shown_by: ShownBy,
     /// The commit at which `done_when` has passed already.
     proven: Option<CommitId>,

@@ -11,7 +11,8 @@ use tavern_store::{Note, Queue, walk_log};
 
 /// Queues a planning item for the first state of `queues` for which agents of `role` have not been woken yet.
 ///
-/// # Errors The board can't be read or written.
+/// # Errors
+/// The board can't be read or written.
 pub fn wake(
     site: &Site,
     queues: &[Queue],

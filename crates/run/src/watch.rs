@@ -108,7 +108,8 @@ impl Diagnosis {
 
 /// Returns the diagnoses in the log after event `since`, oldest first, and the last event.
 ///
-/// # Errors The log can't be read.
+/// # Errors
+/// The log can't be read.
 pub fn news(board: &Board, since: u64) -> Result<(Vec<Diagnosis>, u64), Error> {
     let (mut found, mut last) = (Vec::new(), since);
     walk_log(board, None, &mut |entry| {
@@ -131,7 +132,8 @@ pub struct Health {
 
 /// Returns the health of each run whose supervisor is alive.
 ///
-/// # Errors The board can't be read.
+/// # Errors
+/// The board can't be read.
 pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
     let of = |lease: Lease| {
         let artifacts = Artifacts::open(board, &run_name(&lease.task, lease.token));
@@ -235,7 +237,8 @@ impl Lapse {
 /// Looks at each run once, and passes new diagnoses to `tell`. Reacts to them, unless the site is dry. Only some of
 /// many runs are checked for file rules, those checked longest ago first; each is checked when its agent is done.
 ///
-/// # Errors The board, or one of the runs, can't be examined; the other runs were.
+/// # Errors
+/// The board, or one of the runs, can't be examined; the other runs were.
 pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (mut failure, mut asks) = (None, MOST_ASKED);
     let mut leases = site.board.leases()?;
@@ -578,7 +581,8 @@ fn carry_out(
 /// Ends the run that holds the lease. Its work and session are kept, and its item waits with `question`, as if its
 /// agent had asked.
 ///
-/// # Errors Another process holds it by now, or the board can't be written.
+/// # Errors
+/// Another process holds it by now, or the board can't be written.
 pub fn pause(site: &Site, lease: &Lease, question: String) -> Result<Done, Error> {
     let note = Note {
         agent: Some(lease.agent.clone()),

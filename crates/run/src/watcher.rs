@@ -43,7 +43,8 @@ impl Watcher {
 
     /// Begins on a board that was never watched: events so far are not reported.
     ///
-    /// # Errors The log can't be read.
+    /// # Errors
+    /// The log can't be read.
     pub fn begin(board: &Board) -> Result<Watcher, tavern_store::Error> {
         let mut seen = 0;
         walk_log(board, None, &mut |entry| {

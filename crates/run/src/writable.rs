@@ -95,7 +95,8 @@ const CACHES: [(&str, &str); 3] = [
 
 /// Returns the role's other writable paths, without those inside another one.
 ///
-/// # Errors Programs outside run or obey something there. Or a path is inside another role's writable path: an agent of
+/// # Errors
+/// Programs outside run or obey something there. Or a path is inside another role's writable path: an agent of
 /// that role could put a link in its place, which leads out of the sandbox.
 pub(super) fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
     let of = |role: &Role| {
@@ -134,7 +135,8 @@ pub(super) fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotRead
 
 /// Refuses writable paths that programs outside of the sandbox run or obey.
 ///
-/// # Errors A path in the role's `writable` is such a path, or contains one.
+/// # Errors
+/// A path in the role's `writable` is such a path, or contains one.
 pub(super) fn refuse_trusted(role: &Role) -> Result<(), NotReady> {
     role.writable.iter().try_for_each(|typed| refuse(typed))
 }

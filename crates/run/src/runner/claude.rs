@@ -104,7 +104,7 @@ const CLOUDS: [(&str, &[&str]); 3] = [
 
 const SIGN_IN: &str = "sign in once (claude, then /login), or set ANTHROPIC_API_KEY";
 
-/// What the CLI keeps beside its settings, and recreates.
+/// Files that the CLI keeps beside its settings, and recreates.
 const PASSING: [&str; 15] = [
     "projects",
     "todos",
@@ -577,7 +577,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let home = folder.path().display().to_string();
         let claude = claude("claude");
-        // What whoever runs the tests has set says nothing of the others.
+        // Variables of the tests' own environment must not matter.
         let mut env: Vec<(String, String)> = KEYS
             .iter()
             .map(|name| ((*name).to_owned(), String::new()))

@@ -26,7 +26,7 @@ pub struct Job {
     /// The folder the agent works in; must exist.
     pub worktree: PathBuf,
     pub prompt: String,
-    /// What holds for every task of its role, for a program that is given it apart from the prompt; else empty.
+    /// The rules for every task of its role, for a program that takes them apart from the prompt; else empty.
     pub rules: String,
     /// A UUID; new for each new session, since a program refuses to begin one twice.
     pub session: String,

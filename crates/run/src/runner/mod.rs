@@ -76,12 +76,14 @@ pub trait Runner: Send + Sync {
     /// Checks that the program is installed and can work unattended. `env` is its environment. Looks at files only and
     /// starts nothing.
     ///
-    /// # Errors Returns what is missing, and how to fix it.
+    /// # Errors
+    /// Returns what is missing, and how to fix it.
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady>;
 
     /// Like [`Runner::check`], but also starts the program for its version, if that is supported. Begins no session.
     ///
-    /// # Errors As for [`Runner::check`]; or the program can't be started.
+    /// # Errors
+    /// As for [`Runner::check`]; or the program can't be started.
     fn try_out(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
         self.check(env)
     }
@@ -141,20 +143,23 @@ pub trait Runner: Send + Sync {
 
     /// Returns what [`Runner::start`] starts for `job`. Writes nothing.
     ///
-    /// # Errors Returns what the job lacks.
+    /// # Errors
+    /// Returns what the job lacks.
     fn spec(&self, job: &Job) -> Result<Spec, NotReady>;
 
     /// Returns what to start for a person who chats with the agent in its worktree: it owns the terminal and is not
     /// followed. Writes nothing.
     ///
-    /// # Errors Returns what the job lacks.
+    /// # Errors
+    /// Returns what the job lacks.
     fn attended(&self, job: &Job) -> Result<Spec, NotReady> {
         self.spec(job)
     }
 
     /// Starts the program for `job`. Writes only into the run's folder.
     ///
-    /// # Errors It could not be started; nothing is left running.
+    /// # Errors
+    /// It could not be started; nothing is left running.
     fn start(&self, job: &Job) -> Result<Session, NotReady>;
 }
 

@@ -32,7 +32,7 @@ pub enum Outcome {
     Overloaded,
     /// The account, its key, its credit or its access to the model: a person must fix it.
     Auth,
-    /// The agent was denied what it needed, and did nothing.
+    /// The agent was denied the calls that it needed, and did nothing.
     PermissionDenied,
     /// The agent waits for a person's answer (decided above, from the signal).
     Waiting,

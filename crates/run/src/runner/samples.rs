@@ -12,8 +12,8 @@ use super::reading::Reading;
 use super::stream;
 use tavern_sys::process::ProgramExit;
 
-/// Recording, outcome, and a part of the reason given to people. All were ended by whoever recorded them, or by
-/// themselves; none by Tavern.
+/// Recording, outcome, and a part of the reason given to people. All were ended by the recorder or by
+/// themselves, none by Tavern.
 const EXPECTED: [(&str, Outcome, &str); 61] = [
     // A background shell was killed by the CLI after the result: events after it change nothing.
     ("background-bash", Outcome::Success, "started it, done"),
@@ -233,7 +233,7 @@ fn why_it_was_ended_counts_only_where_there_is_no_answer() {
         let verdict = judge(name, Some(ProgramExit::Signal(9)), Some(why));
         assert_eq!(verdict.outcome, outcome, "{name} {why:?}: {verdict:?}");
     }
-    // Nobody here ended it: an exit that isn't clean takes the answer's word away.
+    // Not ended from here: an exit that isn't clean invalidates the answer.
     assert_eq!(
         judge("success", Some(ProgramExit::Signal(9)), None).outcome,
         Outcome::Crashed

@@ -168,7 +168,8 @@ impl Session {
     /// Starts `spec` with standard output and standard error in two files of the run's folder, so that they outlive
     /// their reader. `speaker` is made when the program runs.
     ///
-    /// # Errors The system's error; `WouldBlock` if an orphan of an earlier program still holds one of the files.
+    /// # Errors
+    /// The system's error; `WouldBlock` if an orphan of an earlier program still holds one of the files.
     pub(super) fn start(
         mut spec: Spec,
         job: &Job,

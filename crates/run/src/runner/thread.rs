@@ -13,7 +13,8 @@ use tavern_sys::process::LineFollower;
 /// Calls `look` with the events of the log at `path`, and returns their reading. An answer in a `form` is turned into
 /// words. Skips lines that are torn, or longer than a session reads.
 ///
-/// # Errors The system's error for the file.
+/// # Errors
+/// The system's error for the file.
 pub fn read_thread(
     path: &Path,
     form: Option<Form>,
