@@ -277,7 +277,7 @@ impl Site {
         }))
     }
 
-    /// Checks that there is a base, that no branch blocks the names of Tavern's branches, and that a shallow clone has
+    /// Checks that there is a base and that no branch blocks the names of Tavern's branches. A shallow clone must have
     /// the history between base and integration branch.
     pub fn known_base(&self) -> Result<(), Error> {
         let (_, base) = self.base()?;

@@ -421,7 +421,7 @@ pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
 }
 
 /// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this
-/// token, unless all of it is in `merged`, and only then removes it.
+/// token, unless all of it is in `merged`. Only then removes the worktree.
 fn keep_and_remove(
     site: &Site,
     task: &Task,

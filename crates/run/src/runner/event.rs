@@ -62,8 +62,7 @@ pub enum AgentEvent {
         /// Its last message.
         text: String,
     },
-    /// The agent ended its turn without a signal, or with a refuted one, or was silent for too long, and was prodded
-    /// for the `number`th time of at most `most`.
+    /// The agent was prodded for the `number`th time of at most `most`.
     Prodded {
         why: Prodding,
         number: u32,
