@@ -1,5 +1,5 @@
-//! The parts of the board that may be run here, or shown to an agent: those that a person has trusted, and those made in
-//! this clone.
+//! The parts of the board that may be run here, or shown to an agent: those that a person has trusted, and those made
+//! in this clone.
 //!
 //! Checked before anything is started. The caller passes settings and items as it has read them, and the answer depends
 //! on their text alone, so nothing can change in between.
