@@ -22,7 +22,7 @@ use super::flags::{DryRun, NewItemFlags};
 use super::shared::{held_here, read_stdin};
 use super::{CliError, Context, Exit, ItemName, OwnRun, Verb, hints, need};
 
-/// The keys that an agent may give to what it hands out, beside a planner's.
+/// The keys that an agent may set on items that it adds, besides those that a planner may set.
 const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Model];
 
 /// Add an item to a queue, and print its ID
@@ -114,7 +114,7 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Record<'a> {
-    /// Unknown of a dry run that would draw a fresh one.
+    /// `None` in a dry run that would generate a fresh ID.
     task: Option<&'a TaskId>,
     queue: &'a str,
 }
@@ -130,7 +130,7 @@ impl Verb for Args {
         let typed = self.typed(&words)?;
         let parent = flag.clone().or_else(|| typed.parent.clone());
         let own = context.own_run();
-        // What an agent adds is a part of what it holds, in a queue that is there.
+        // An agent may only add children of the item that it holds, to an existing queue.
         let is_own = |run: &OwnRun| {
             !self.create
                 && parent.is_some()
@@ -198,7 +198,7 @@ impl Verb for Args {
         let birth = parent
             .map(|parent| birth(&board, parent, own.as_ref()))
             .transpose()?;
-        // A fresh ID is another one in each run.
+        // A fresh ID differs between runs.
         let is_fresh = new.id.is_none() && birth.is_none();
         let is_draft = self.item.draft || typed.is_draft;
         let status = if is_draft {
@@ -210,7 +210,7 @@ impl Verb for Args {
             agent: own.as_ref().and_then(|run| run.agent.clone()),
             run: own.map(|run| run.run),
         };
-        // A task file outside the board is one of its queues from now on.
+        // A task file outside the board becomes one of its queues.
         board.remember(&queue)?;
         let done = match birth {
             None => board.add(&queue, new, status, &note)?,
@@ -243,7 +243,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// What was typed: the arguments, or standard input.
+    /// Returns the item from the arguments or standard input.
     fn typed(&self, words: &[&str]) -> Result<Typed, CliError> {
         let mut typed = if words.is_empty() {
             Typed::read(read_stdin("the item")?.trim_matches(['\n', '\r', '\u{feff}']))?
@@ -267,8 +267,8 @@ impl Args {
         Ok(typed)
     }
 
-    /// The parent that the flag names, and the words of the title. Of `--parent T-1 "Do it"` the first word is an ID by
-    /// itself, and no title.
+    /// Returns the parent that the flag names, and the words of the title. In `--parent T-1 "Do it"` the
+    /// first word is the parent's ID, not a part of the title.
     fn parent(
         &self,
         context: &Context,
@@ -295,7 +295,7 @@ impl Args {
         Ok((parent, words))
     }
 
-    /// An agent hands out work as a planner plans it: who has to approve it, and what it may use, is not for it to say.
+    /// Refuses keys that an agent may not set: as for a planner, reviewers and budget are not its choice.
     fn may_be_said(&self, document: &Document<'_>, own: Option<&OwnRun>) -> Result<(), CliError> {
         if own.is_none() && std::env::var_os("TAVERN_TOKEN").is_none_or(|token| token.is_empty()) {
             return Ok(());
@@ -399,7 +399,7 @@ impl Args {
     }
 }
 
-/// What keeps the new item from being worked on, as far as can be seen now.
+/// Prints notes on lacks that keep the new item from being worked on.
 fn warn(context: &Context, board: &Board, added: &Done, id: Option<&TaskId>) {
     let is_no_surprise =
         |lack: &Lack| matches!(lack, Lack::Status(_) | Lack::Permission) || !lack.is_stuck();
@@ -418,13 +418,13 @@ fn warn(context: &Context, board: &Board, added: &Done, id: Option<&TaskId>) {
     }
 }
 
-/// An item as it was typed.
+/// An item as typed.
 struct Typed {
     id: Option<TaskId>,
     parent: Option<TaskId>,
-    /// With its keys, if it has some.
+    /// Includes its keys.
     title: String,
-    /// With its `yaml task` block, if it has one.
+    /// Includes its `yaml task` block.
     description: String,
     has_keys: bool,
     has_block: bool,
@@ -432,7 +432,7 @@ struct Typed {
 }
 
 impl Typed {
-    /// A title with what is indented under it, or an item with its box.
+    /// Parses a title with the lines indented under it, or an item with its box.
     fn read(text: &str) -> Result<Typed, CliError> {
         let is_item = parse(text)
             .0
@@ -505,9 +505,9 @@ impl Typed {
     }
 }
 
-/// Refuses what could not be read again as it was meant.
+/// Returns an error for text that would be read back differently than meant.
 fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
-    // What is title in a list that somebody has is a slip in what is typed here.
+    // In an existing list this would stay title text; in a typed item it is a typo.
     let is_slip = |problem: &Problem| match problem.code {
         "unknown-key" => Key::is_mistyped(&block[problem.span.clone()]),
         code => code == "wrong-type",
@@ -519,7 +519,7 @@ fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
         .map_or(Ok(()), |problem| {
             let line = block[..problem.span.start].matches('\n').count();
             let line = block.lines().nth(line).unwrap_or_default().trim();
-            // Nothing stands anywhere yet.
+            // The item is not in a file yet.
             let hint = problem.hint.trim_end_matches(STAYS_TITLE);
             Err(CliError::usage(
                 format!("{}: `{line}`", problem.message),
@@ -528,7 +528,7 @@ fn readable(block: &str, problems: Vec<Problem>) -> Result<(), CliError> {
         })
 }
 
-/// The queue is committed, so it holds no secret; and a command of which the secret was taken out would be another command.
+/// Refuses commands that contain a secret: the queue is committed, and redaction would change the command.
 fn keeps_commands(document: &Document<'_>) -> Result<(), CliError> {
     let nameless = || "T-0".parse::<TaskId>().expect("it is one");
     let commands = document.items().iter().flat_map(|item| {
@@ -553,7 +553,8 @@ fn keeps_commands(document: &Document<'_>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What an agent in a sandbox hands out is done in one too: else its words, or its script, would be carried out outside.
+/// Refuses items that would run outside the sandbox of the agent that adds them. Its text or script would
+/// else be run outside.
 fn stays_in_sandbox(
     board: &Board,
     queue: &Queue,
@@ -597,7 +598,7 @@ fn stays_in_sandbox(
     ))
 }
 
-/// The queue that an item is in: of an archived one, the queue that it came from.
+/// Returns the queue of an item; for an archived item, the queue that it came from.
 fn live_queue(board: &Board, task: &TaskId) -> Result<Queue, Error> {
     let queue = board.task(task)?.queue;
     match queue.id.strip_prefix("archive/") {
@@ -610,7 +611,7 @@ fn birth(board: &Board, parent: TaskId, own: Option<&OwnRun>) -> Result<Birth, C
     let config = Config::load(board.dir())?;
     let Children { depth, most, day } = config.children;
     let bounds = Bounds { depth, most, day };
-    // An agent that adds a child to the item that it holds has to hold it still.
+    // An agent that adds a child to the item it holds must still hold it.
     let held = own.map_or_else(held_here, |run| run.held.clone());
     let token = held
         .filter(|(task, _)| *task == parent)
@@ -623,7 +624,7 @@ fn birth(board: &Board, parent: TaskId, own: Option<&OwnRun>) -> Result<Birth, C
     })
 }
 
-/// `usd=2`: which of a budget's amounts there are is known to the reader of items.
+/// Parses `usd=2`. The reader of items checks the name of the amount.
 fn amount_of(text: &str) -> Result<(String, Value), String> {
     let (what, most) = text
         .split_once('=')

@@ -24,7 +24,7 @@ pub(super) mod name;
 impl Verb for Args {
     const NAME: &'static str = "tavern-agent";
 
-    /// Its own words say why an agent that works items is refused.
+    /// Not refused here: the loop has its own message for an agent that already works an item.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.chat.is_some() {
             Err(run.refused())
@@ -42,14 +42,14 @@ impl Verb for Args {
         let mut site = context.site(board)?;
         self.program.choose(&mut site);
         if let Some(drain) = self.drain {
-            // What the drain shows there is written over by nobody.
+            // Output to the terminal would overwrite the drain's display.
             process::leave_terminal();
             if !process::end_with_parent(drain)? {
                 site.interrupt.raise(InterruptCause::Terminated);
             }
         }
         let role = site.role(&self.role)?.clone();
-        // A drain that names none means all of the board's.
+        // A drain without names means all queues of the board.
         let names = if self.drain.is_none() {
             Context::names_for(&site, &self.role, &self.queues)?
         } else {
@@ -64,13 +64,13 @@ impl Verb for Args {
         queues
             .iter()
             .try_for_each(|queue| site.board.remember(queue))?;
-        // Later it keeps nobody from the other queues. Whoever begins is to know.
+        // Later, an unreadable queue does not block the others; at the start the user should know.
         queues
             .iter()
             .filter(|queue| queue.path.exists())
             .try_for_each(|queue| site.board.can_open(queue))?;
         let begun = preflight::begin(&site, &self.role)?;
-        // Shells that an agent's program leaves behind become our children, and can be ended.
+        // Shells that an agent program leaves behind become children of this process, so it can end them.
         process::adopt_orphans()?;
         let on_empty = if self.until_empty || self.once {
             EmptyBehavior::Terminate
@@ -94,7 +94,7 @@ impl Verb for Args {
             advise: hints::sentence,
             tell: &|told| {
                 print(context, &name, told);
-                // Its drain hears of it later, and it would have taken the next item by then.
+                // The drain learns of it too late: the agent would have taken the next item by then.
                 if self.fail_fast && told.gives_up().is_some() {
                     site.interrupt.raise(InterruptCause::Stopped);
                 }
@@ -114,7 +114,7 @@ impl Verb for Args {
             End::Enough | End::Interrupted => None,
             End::Capped(used) => {
                 context.out.note(format!("{name} ends: {used}"));
-                // Its drain says so by itself, of all that is left.
+                // The drain itself reports this, for the whole board.
                 let exit = if self.drain.is_none() {
                     Exit::BudgetSpent
                 } else {
@@ -135,10 +135,11 @@ impl Verb for Args {
     }
 }
 
-/// Whether an agent of `role` could begin here, in this process.
+/// Returns `Ok` if an agent of `role` could begin here, in this process.
 ///
 /// # Errors
-/// It can't: what git has brought is not trusted, its program is not there, the board is stopped, this shell holds an item.
+/// Fails if changes from git are untrusted, its program is missing, the board is stopped or this shell holds
+/// an item.
 pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<(), CliError> {
     context.holds_nothing(&site.board)?;
     Trust::of(site)
@@ -155,7 +156,7 @@ pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<()
     Ok(())
 }
 
-/// Works `item` of `queue`, in this process, as an agent of `role`: one run at most. What happens is told in notes.
+/// Works `item` of `queue` in this process as an agent of `role`, in one run at most. Prints events as notes.
 ///
 /// # Errors
 /// All names are taken, or the board can't be written.
@@ -186,7 +187,7 @@ pub(super) fn work_item(
     Ok(agent.work()?)
 }
 
-/// What the queues say, if they all say the same, else config.yaml.
+/// Returns the setting of the queues if they all agree, else that of config.yaml.
 fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
     let general = site.config.empty_behavior;
     let mut said = Vec::new();
@@ -217,10 +218,10 @@ struct Record<'a> {
     told: &'a Told,
 }
 
-/// One line an event on standard output, at once.
+/// Prints one event as a line on standard output, and flushes.
 pub(super) fn print(context: &Context, agent: &str, told: &Told) {
     let record = Record { agent, told };
-    // A closed standard output is no reason to leave work undone.
+    // A closed standard output must not stop the work.
     drop(
         context
             .out
@@ -229,7 +230,7 @@ pub(super) fn print(context: &Context, agent: &str, told: &Told) {
     );
 }
 
-/// What an agent tells, in a line for people.
+/// Returns an agent's event as a line for people.
 pub(super) fn sentence(agent: &str, told: &Told) -> String {
     let line = format!("{agent}: {told}");
     match told {

@@ -7,13 +7,13 @@ use super::program::Program;
 /// A verb that is another one with flags.
 pub(super) struct Alias {
     pub(super) verb: &'static str,
-    /// Its one job, in a line.
+    /// Its one job, in one line.
     pub(super) job: &'static str,
-    /// As in `ID "WHY"`.
+    /// Usage, such as `ID "WHY"`.
     arguments: &'static str,
     of: &'static str,
     flags: &'static [&'static str],
-    /// The flag that the second word is the value of.
+    /// The flag that takes the second word as its value.
     word: Option<&'static str>,
 }
 
@@ -96,7 +96,7 @@ impl Alias {
         Program::named(self.of).expect("a test runs each of them")
     }
 
-    /// What is typed for the verb, and what that is.
+    /// Returns the help text: usage, and the command that the alias is short for.
     pub(super) fn help(&self) -> String {
         let word = self.word.map(|flag| format!(" {flag}")).unwrap_or_default();
         let (first, second) = self
@@ -114,7 +114,7 @@ impl Alias {
         )
     }
 
-    /// The arguments of the verb that it is.
+    /// Returns the arguments for the aliased verb.
     pub(super) fn arguments(&self, typed: Vec<OsString>) -> Vec<OsString> {
         let (mut line, mut words, mut is_value) = (Vec::new(), Vec::new(), false);
         let mut has_item = false;
@@ -129,7 +129,7 @@ impl Alias {
                 line.push(argument);
             }
         }
-        // Without its value the flag is an error that names it.
+        // Without a value, clap prints an error that names the flag.
         let is_needed = !self.arguments.contains('[');
         if let Some(flag) = self.word.filter(|_| is_needed || !words.is_empty()) {
             line.push(flag.into());

@@ -1,25 +1,25 @@
-//! Of many lines that say the same of one thing each, people see the first few and how many more there are.
+//! Shortens lists of similar messages about single items: shows the first few and counts the rest.
 
 use std::collections::BTreeMap;
 
 use tavern_core::task::TaskId;
 
-/// So many are shown.
+/// The number of similar messages that are shown.
 const FEW: usize = 10;
 
-/// What was said so far, whatever items it names.
+/// The messages so far, grouped by their text without IDs.
 #[derive(Debug, Default)]
 pub struct Alike(BTreeMap<String, AlikeGroup>);
 
 #[derive(Debug, Default)]
 struct AlikeGroup {
     count: usize,
-    /// What is said of all that are left out; nothing where that differs.
+    /// The message common to all that were left out; `None` if they differ.
     left_out: Option<String>,
 }
 
 impl Alike {
-    /// Returns whether one more of which this is said is to be shown; `own` is what it goes by itself.
+    /// Returns true if another message like `said` should be shown. `own` is the item that it is about.
     pub fn shows(&mut self, said: &str, own: Option<&TaskId>) -> bool {
         let said = own.map_or_else(|| said.to_owned(), |own| said.replace(own.as_str(), "ID"));
         let group = self.0.entry(without_ids(&said)).or_default();
@@ -30,7 +30,7 @@ impl Alike {
         group.count <= FEW
     }
 
-    /// In words, what was left out.
+    /// Returns a summary line for each group with messages left out.
     pub fn left_out(&self) -> impl Iterator<Item = String> {
         let many = self.0.iter().filter(|(_, group)| group.count > FEW);
         many.map(|(said, AlikeGroup { count, left_out })| {
@@ -43,7 +43,7 @@ impl Alike {
     }
 }
 
-/// With `ID` in the place of each.
+/// Replaces each ID with `ID`.
 fn without_ids(said: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let words = said.split_inclusive(|c| !is_part(c)).map(|word| {

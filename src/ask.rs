@@ -1,4 +1,4 @@
-//! `tavern-ask`: what the board knows of something; what is work is queued.
+//! `tavern-ask`: answers questions from the board, and queues requests for work.
 
 use super::flags::{DryRun, NewItemFlags};
 use super::shared::words_for_agent;
@@ -52,7 +52,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The role that is to answer, if any is.
+    /// Returns the role that answers, if any.
     fn answerer(&self, context: &Context, board: &Board) -> Result<Option<String>, CliError> {
         if self.no_model || self.plan.dry_run || context.own_run().is_some() {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Args {
 impl Verb for Args {
     const NAME: &'static str = "tavern-ask";
 
-    /// An agent may look up what is known.
+    /// An agent may ask questions, but not queue work.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.intent == Some(Intent::Question) {
             Ok(())
@@ -84,7 +84,7 @@ impl Verb for Args {
             "ask less at once",
             example,
         )?;
-        // Who says how it is to be answered has asked something.
+        // A flag about the answer implies a question.
         let is_asked = self.no_model || self.role.is_some();
         let sounds = || {
             if is_asked {

@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     args.program.choose(&mut site);
     let task = &context.id_of(&site.board, name)?;
     let found = site.board.task(task)?;
-    // Unless it was said, the item's own.
+    // The item's own role, unless the user named another.
     let role_name = found
         .task
         .role
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     };
     let missing = || tavern_store::Error::NoTask(task.clone());
     look.runner(&site.runner_of(&site.board.task(task)?.task, &role), &role)?;
-    // Ctrl-C is for the program that has the terminal; who closes the terminal ends us both.
+    // Ctrl-C is for the program that has the terminal; closing the terminal ends both.
     signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
     signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
     let held = site
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
                 prompt.display()
             ));
         },
-        // The lease says the same.
+        // The agent file is only a display; the lease has the same facts.
         || {
             drop(show_agent(
                 &site.board,
@@ -142,7 +142,8 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
 }
 
-/// The item as it was. What was done with it meanwhile, with the token of this claim or by somebody else, stands.
+/// Returns the item as before the chat. Events during the chat, under this claim's token or by others, are
+/// kept.
 fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
     let retry = Retry {
         blame: Blame::Nobody,

@@ -83,7 +83,7 @@ struct Record<'a> {
     task: &'a Task,
     queue: &'a str,
     lease: &'a Lease,
-    /// The folder; `worktree` is whether the task needs one.
+    /// The folder; `worktree` says whether the task needs one.
     worktree_path: String,
 }
 
@@ -109,7 +109,7 @@ impl Verb for Args {
                 "leave --queue out",
             ));
         }
-        // Who names the item means that one, wherever it is.
+        // An item that is named is looked up wherever it is.
         let names = match (&item, &self.role) {
             (Some(NamedItem::At { queue, .. }), _) => {
                 vec![queue.path.to_string_lossy().into_owned()]
@@ -126,7 +126,7 @@ impl Verb for Args {
             None => Deadline::after(Duration::ZERO),
         };
         let mut seek = self.seek(&site, &queues, item)?;
-        // A shell leaves interrupts to be ignored by what it runs in the background: a wait is ended by them all the same.
+        // A shell makes background commands ignore interrupts; a wait has to end on them anyway.
         let interrupt = self
             .wait
             .is_some()
@@ -137,7 +137,7 @@ impl Verb for Args {
         self.wait.map_or(Ok(()), |_| board.make_folders())?;
         let mut next_reap = Deadline::after(Duration::ZERO);
         loop {
-            // Only who waits needs a watch, and it must be there before the look.
+            // Only a wait needs a watch. It must exist before the queues are read.
             let watch = self
                 .wait
                 .map(|_| board.ring_at_changes(&queues, &bell))
@@ -146,7 +146,7 @@ impl Verb for Args {
                 return Ok(interrupted);
             }
             if watch.is_some() && names.is_empty() {
-                // One may have been made meanwhile.
+                // A queue may have been created meanwhile.
                 queues = board.queues_by_priority()?;
                 site.named.clone_from(&queues);
                 seek.queues.clone_from(&queues);
@@ -166,7 +166,7 @@ impl Verb for Args {
                 CliError::switched(Exit::NothingToDo, &switch)
             {
                 if let Switch::Stopped(_) = switch {
-                    // Not worth a wait: every loop is to end.
+                    // A wait is pointless: every loop should end.
                     return Err(CliError {
                         exit: Exit::Refused,
                         ..paused
@@ -186,14 +186,14 @@ impl Verb for Args {
                             look.ready(queue, document, item, purpose, Some(&seek.role))
                         }
                         None => look.of_anybody(document, item, purpose),
-                        // A person means this one, and is told.
+                        // The user named this item, so problems are reported, not skipped.
                         Some(_) => Ok(()),
                     };
                 match board.claim(&seek, &is_ready)? {
                     Ok(held) => {
                         let told = print(context, &board, &held, self.runner.as_deref());
                         let exit = told.inspect_err(|_| give_back(&site, &held))?;
-                        // Of what was not named it was asked before it was taken.
+                        // An item that was not named was checked before the claim.
                         if seek.item.is_some()
                             && let Err(untrusted) =
                                 Trust::of(&site).item_of(&held.queue, &held.task)
@@ -254,7 +254,7 @@ impl Args {
             roles: site.config.known_roles(),
             is_chat: false,
             queues: queues.to_vec(),
-            // Else it is not known what will work on the item: a person may take anything.
+            // Otherwise the worker is unknown: a person may take anything.
             is_for_program: item.is_none() && (self.role.is_some() || self.runner.is_some()),
             item,
             seconds: seconds(self.lease.unwrap_or(site.config.lease)),
@@ -270,8 +270,8 @@ impl Args {
 /// A reaper may have to look twice.
 const BETWEEN_REAPS: Duration = Duration::from_secs(30);
 
-/// Gives back what a lease that is over keeps from being taken, by `tavern reap`: that may have to end processes and to keep work in git.
-/// Returns whether there was anything.
+/// Runs `tavern reap`, which may end processes and save work in git, if a lease is over. Returns true if it
+/// released anything.
 fn reap(context: &Context, board: &Board) -> bool {
     let leases = board.leases().unwrap_or_default();
     leases.iter().any(is_over)
@@ -279,12 +279,12 @@ fn reap(context: &Context, board: &Board) -> bool {
             .is_ok_and(|exit| exit == ProgramExit::Code(0))
 }
 
-/// One whose holder lives is for the second look of a reaper.
+/// Returns true if the lease can be reaped. If its holder lives, the reaper has to look twice.
 fn is_over(lease: &Lease) -> bool {
     tavern_store::life(&lease.holder) == Life::Gone || !lease.is_live(clock::now())
 }
 
-/// When there may be something to reap.
+/// Returns when there may be something to reap.
 fn lease_ends(board: &Board, next_reap: Deadline) -> Option<Timestamp> {
     let next = clock::now() + next_reap.left();
     let leases = board.leases().unwrap_or_default();
@@ -298,7 +298,7 @@ fn lease_ends(board: &Board, next_reap: Deadline) -> Option<Timestamp> {
     ends.min()
 }
 
-/// Nobody was told the token. Where this fails too, the lease runs out.
+/// Returns the item: its token was never printed. If this fails too, the lease expires.
 fn give_back(site: &Site, Claimed { task, lease, .. }: &Claimed) {
     let retry = Retry {
         blame: Blame::Nobody,
@@ -314,12 +314,12 @@ fn give_back(site: &Site, Claimed { task, lease, .. }: &Claimed) {
     drop(site.board.submit(&task.id, &event, &Note::default()));
 }
 
-/// A lease's length in whole seconds.
+/// Returns a lease's length in whole seconds.
 pub(super) fn seconds(period: Period) -> u32 {
     u32::try_from(period.duration().as_secs().max(1)).unwrap_or(u32::MAX)
 }
 
-/// What was taken; of a dry run without what only the claim itself can tell.
+/// Prints the claimed item. A dry run omits values that only a real claim has.
 fn print(
     context: &Context,
     board: &Board,
@@ -344,7 +344,7 @@ fn print(
         || task.id.to_string(),
         |line| format!("{}:{line}", queue.id),
     );
-    // Who spawns, renews and reports shows it.
+    // Scripts that spawn, renew and report need the token.
     let token = if unknown.token {
         String::new()
     } else {
@@ -361,7 +361,7 @@ fn print(
         ("TAVERN_QUEUE", queue.id.clone()),
         ("TAVERN_WORKTREE", record.worktree_path.clone()),
     ];
-    // What was said to the claim holds for the run.
+    // The runner passed to the claim also holds for the run.
     variables.extend(runner.map(|runner| ("TAVERN_RUNNER", runner.to_owned())));
     if unknown.id_at.is_none() && !unknown.token {
         context
@@ -385,7 +385,7 @@ fn print(
     Ok(Exit::Done)
 }
 
-/// What tells it apart from others of its title; nothing of a queue that can't be read now.
+/// Returns the context that tells the item from others with its title; empty if the queue can't be read.
 fn above(
     board: &Board,
     Claimed {
@@ -395,10 +395,10 @@ fn above(
         ..
     }: &Claimed,
 ) -> String {
-    // A long list is not read for a title that is there once.
+    // A long list is not parsed if the title occurs only once.
     let is_shared = |content: &Content| {
         let (content, title) = (content.as_bytes(), task.title.as_bytes());
-        // Else it is another's that goes on.
+        // Otherwise it is the start of a longer title.
         let ends = |at: &usize| {
             let next = content.get(at + title.len());
             next.is_none_or(|next| !next.is_ascii_alphanumeric())
@@ -424,7 +424,7 @@ fn above(
         .unwrap_or_default()
 }
 
-/// Why there is nothing to take, of all or of the one that was asked for.
+/// Explains why nothing was claimed: for the named item, or for all.
 fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
     let unready = unready(site, &seek.queues, Some(&seek.seeker()));
     if let Some(name) = &seek.item {

@@ -1,6 +1,7 @@
-//! What a shell offers behind `tavern` and each `tavern-VERB`: verbs, flags, and what is on the board: items, queues, roles, runners.
+//! Shell completion for `tavern` and each `tavern-VERB`: verbs, flags, items, queues, roles and runners of
+//! the board.
 //!
-//! The shell asks `tavern` each time, by a variable; nothing is written.
+//! The shell runs `tavern` each time, with a variable set; nothing is written.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -20,13 +21,14 @@ use super::program::{PROGRAMS, Program};
 use tavern_store::Board;
 use tavern_store::config::Config;
 
-/// By it a shell asks, and says which one it is.
+/// The variable with which a shell asks for completions; its value names the shell.
 const VARIABLE: &str = "TAVERN_COMPLETE";
 
-/// Answers a shell that asks what may stand behind `line`, of which `tavern` is the `front`; false if none does.
+/// Answers a shell that asks for completions of `line`, where `front` builds the command of `tavern`. Returns
+/// false if no shell asks.
 ///
 /// # Errors
-/// The answer can't be written, or the shell is not known.
+/// Fails if the answer can't be written or the shell is unknown.
 pub(super) fn answer(front: impl Fn() -> Command, line: &[OsString]) -> Result<bool, clap::Error> {
     let typed = line.iter().skip_while(|word| *word != "--").nth(1);
     let called = typed
@@ -41,7 +43,7 @@ pub(super) fn answer(front: impl Fn() -> Command, line: &[OsString]) -> Result<b
         .try_complete(line, env::current_dir().ok().as_deref())
 }
 
-/// Writes what has `shell` ask.
+/// Writes the registration script of `shell`.
 pub(super) fn register(shell: Shell, page: &mut Vec<u8>) -> io::Result<()> {
     let shells = Shells::builtins();
     let shell = shells
@@ -56,7 +58,7 @@ pub(super) fn register(shell: Shell, page: &mut Vec<u8>) -> io::Result<()> {
         .try_for_each(|name| shell.write_registration(VARIABLE, name, name, "tavern", page))
 }
 
-/// With what may stand for the values that are on the board, in verbs too.
+/// Adds completions for values that are on the board, in subcommands too.
 fn offering(command: Command) -> Command {
     command.mut_subcommands(offering).mut_args(|arg| {
         let is_new = arg.get_id() == "id";
@@ -89,7 +91,7 @@ fn of_board(arg: Arg) -> Arg {
     }
 }
 
-/// What a value is called in the help, and what may stand for it.
+/// The value name in the help, and its completions.
 type Kind = (&'static str, fn(&OsStr) -> Vec<CompletionCandidate>);
 
 const KINDS: [Kind; 5] = [
@@ -119,7 +121,7 @@ impl ValueCompleter for Offer {
     }
 }
 
-/// A shell puts it in its line as it is, whoever wrote it.
+/// Returns true if the value is safe unquoted: a shell inserts it as it is, and the text is untrusted.
 fn is_plain(value: &OsStr) -> bool {
     value.to_str().is_some_and(|value| {
         value
@@ -152,7 +154,7 @@ fn items(_: &OsStr) -> Vec<CompletionCandidate> {
     all
 }
 
-/// Those of the board, and task files elsewhere.
+/// Returns the queues of the board, and task files elsewhere.
 fn queues(typed: &OsStr) -> Vec<CompletionCandidate> {
     let own = board()
         .and_then(|board| board.queues().ok())
@@ -164,7 +166,7 @@ fn queues(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut all: Vec<CompletionCandidate> = own
         .chain(PathCompleter::any().filter(is_list).complete(typed))
         .collect();
-    // A task file here is both.
+    // A task file here is in both lists.
     all.sort_by(|one, other| one.get_value().cmp(other.get_value()));
     all.dedup_by(|one, other| one.get_value() == other.get_value());
     all

@@ -1,4 +1,4 @@
-//! What a verb is run with.
+//! The context that a verb runs with.
 
 use std::sync::OnceLock;
 
@@ -13,14 +13,14 @@ use super::output::Output;
 use super::shared::Shared;
 use super::signals;
 
-/// The shared flags, the output, and the request to end.
+/// The shared flags, the output, and the interrupt.
 pub struct Context {
     pub shared: Shared,
     pub out: Output,
-    /// Only what would be done is printed: nothing is written.
+    /// Dry run: nothing is written.
     pub is_dry: bool,
     interrupt: OnceLock<Interrupt>,
-    /// The board that was asked for first.
+    /// The board that was found first.
     pub(super) found: OnceLock<Board>,
 }
 
@@ -45,7 +45,7 @@ impl Context {
         }
     }
 
-    /// The same for another thread, which is asked for no end.
+    /// Returns a context for another thread, which does not get the interrupt.
     pub(super) fn apart(&self) -> Context {
         let out = Output::stdout(&self.shared);
         Context {
@@ -57,8 +57,8 @@ impl Context {
         }
     }
 
-    /// Raised by SIGINT, SIGTERM and SIGHUP from the first call on. A program that never calls it is ended by them at
-    /// once, which is right for one that only reads, or changes the board in one step.
+    /// Returns the interrupt, raised by SIGINT, SIGTERM and SIGHUP from the first call on. A program that
+    /// never calls this is ended at once, which is right if it only reads or changes the board in one step.
     pub fn interrupt(&self) -> Result<&Interrupt, CliError> {
         if let Some(interrupt) = self.interrupt.get() {
             return Ok(interrupt);
@@ -69,7 +69,7 @@ impl Context {
         Ok(self.interrupt.get_or_init(|| interrupt))
     }
 
-    /// The exit that a raised interrupt asks for.
+    /// Returns the exit code that a raised interrupt asks for.
     pub fn interrupted(&self) -> Option<Exit> {
         self.interrupt
             .get()

@@ -1,6 +1,6 @@
-//! `tavern demo`: the whole way of three items, in a temporary repository.
+//! `tavern demo`: takes three items from queue to merge, in a temporary repository.
 //!
-//! Nothing in it is staged: it types what a user would type, and shows what the programs print.
+//! Nothing is staged: it runs the commands that a user would type, and shows their output.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ pub struct Args {
 
 const README: &str = "# A project\n\nSoon with a greeting, and something to drink.\n";
 
-/// What is typed, with a heading where something new begins.
+/// The commands, with a heading where a new section begins.
 const STEPS: [(&str, &str); 11] = [
     ("", "git init --quiet --initial-branch=main"),
     ("", "git add README.md"),
@@ -102,8 +102,8 @@ fn failed(error: &io::Error) -> CliError {
     )
 }
 
-/// A folder for the repository, and surroundings that are the same for everybody: no configuration, hook or signing key of the
-/// user's has a part in it, nor has the board of an agent that runs it.
+/// Creates a folder for the repository, and an environment that is the same on all machines. The user's git
+/// configuration, hooks and signing keys are not used, nor the board of an agent that runs the demo.
 fn surroundings(folder: &TempDir) -> io::Result<CommandSpec> {
     let folder = folder.path().canonicalize()?;
     let (home, project) = (folder.join("home"), folder.join("project"));
@@ -131,7 +131,7 @@ fn surroundings(folder: &TempDir) -> io::Result<CommandSpec> {
         .collect();
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     spec.env_remove = names.filter(|name| name.starts_with("TAVERN_")).collect();
-    // A drain that is interrupted gives its items back first.
+    // An interrupted drain first returns its items.
     spec.grace = Duration::from_secs(60);
     Ok(spec)
 }

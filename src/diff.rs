@@ -1,4 +1,4 @@
-//! `tavern-diff`: all that an item's commits change, wherever its work is.
+//! `tavern-diff`: shows all changes of an item's commits, wherever its work is.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use tavern_sys::process::quoted;
 use super::unified::painted;
 use super::{CliError, Context, Exit, ItemName, Verb, human};
 
-/// Stands above what is in no commit.
+/// The heading of uncommitted changes.
 const NOT_COMMITTED: &str = "not committed yet:\n";
 
 /// Show all that an item's commits change, against where they began
@@ -37,11 +37,11 @@ struct Record<'a> {
     commit: &'a str,
     commits: Vec<CommitLine<'a>>,
     patch: &'a str,
-    /// More was left out.
+    /// Whether the patch was cut.
     is_cut: bool,
 }
 
-/// What is in its worktree only.
+/// Changes that are only in its worktree.
 #[derive(Serialize)]
 struct Uncommitted<'a> {
     task: &'a TaskId,
@@ -136,7 +136,7 @@ impl Verb for Args {
     }
 }
 
-/// The same in words, whole.
+/// Returns the same as uncut text.
 pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<String, CliError> {
     let site = context.quick_site(board.clone())?;
     let (repository, task) = (site.repository()?, site.board.task(id)?.task);

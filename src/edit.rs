@@ -1,4 +1,4 @@
-//! `tavern-edit`: a queue or an item in an editor, merged when it ends.
+//! `tavern-edit`: opens a queue or an item in an editor, and merges the result when the editor ends.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
@@ -23,10 +23,10 @@ use super::check::{Fault, errors_if};
 use super::log::sentence;
 use super::{CliError, Context, Exit, ItemName, Verb, hints};
 
-/// What is put before a faulty line.
+/// The prefix of the line above an error.
 const MARK: &str = "<!-- tavern-edit: ";
 
-/// After so many mistakes in a row the copy is kept, and no editor opened again.
+/// After this many failed rounds the copy is kept, and no editor is opened again.
 const MOST_ROUNDS: usize = 10;
 
 /// Open a queue or an item in your editor, and merge what you save
@@ -65,7 +65,7 @@ struct TextRecord<'a> {
     queue: &'a str,
     text: &'a str,
     time: Timestamp,
-    /// Who put it there: `tavern`, or `hand` (an editor, a sync tool, git).
+    /// The writer: `tavern`, or `hand` (an editor, a sync tool, git).
     by: &'a str,
     lines: usize,
     added: usize,
@@ -75,9 +75,9 @@ struct TextRecord<'a> {
 #[derive(Serialize)]
 struct Record<'a> {
     queue: &'a str,
-    /// Whether the queue is another than before.
+    /// Whether the queue differs from before.
     changed: bool,
-    /// The events that the log has of it.
+    /// The logged events of the edit.
     events: &'a [Entry],
     conflicts: Vec<String>,
 }
@@ -87,7 +87,7 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        // An old text that somebody has saved may lack what is to be edited.
+        // An old text that an editor saved may lack the item to edit.
         board.settle()?;
         if let Some(file) = self.accept.as_ref().or(self.discard.as_ref()) {
             let aside = aside(context, &board, file)?;
@@ -108,7 +108,7 @@ impl Verb for Args {
         }
         let copy = Copy::of(context, &board, &self.what)?;
         let editor = editor(&board)?;
-        // Ctrl-C is the editor's: whoever types it must not lose what they have typed.
+        // Ctrl-C belongs to the editor: the user must not lose typed text.
         context.interrupt()?;
         let merge = |typed: String| board.edit(&copy.queue, &copy.loaded, &copy.whole(&typed));
         let edited = copy
@@ -125,7 +125,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// The texts that stood in the queue, or what is to be done with one.
+    /// Lists earlier texts of the queue, or shows or restores one.
     fn past(&self, context: &Context, board: &Board) -> Result<Exit, CliError> {
         let queue = board.queue(&self.what, &context.here())?;
         let Some(name) = self.show.as_ref().or(self.restore.as_ref()) else {
@@ -147,7 +147,7 @@ impl Args {
     }
 }
 
-/// Lists the texts that stood in the queue.
+/// Lists earlier texts of the queue.
 fn list(context: &Context, board: &Board, queue: &Queue) -> Result<Exit, CliError> {
     for past in board.past_texts(queue) {
         let record = TextRecord {
@@ -177,7 +177,7 @@ fn list(context: &Context, board: &Board, queue: &Queue) -> Result<Exit, CliErro
     Ok(Exit::Done)
 }
 
-/// The save that was set aside in `file`.
+/// Returns the save that was set aside in `file`.
 fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliError> {
     let path = fs::canonicalize(context.here().join(file)).ok();
     let found = board
@@ -193,7 +193,7 @@ fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliE
     })
 }
 
-/// Tells what became of `queue`; in these `words` that it stands as it was.
+/// Prints the result for `queue`; prints `words` if it did not change.
 fn told(
     context: &Context,
     queue: &str,
@@ -230,12 +230,12 @@ fn told(
     Ok(Exit::Done)
 }
 
-/// What is handed to the editor.
+/// The copy that the editor opens.
 struct Copy {
     queue: Queue,
     /// The whole queue as it was read.
     loaded: String,
-    /// The part of it that is edited.
+    /// The range of the queue that is edited.
     part: Range<usize>,
     folder: TempDir,
     path: PathBuf,
@@ -310,7 +310,7 @@ impl Copy {
         &self.loaded[self.part.clone()]
     }
 
-    /// The whole queue with what was typed in its place.
+    /// Returns the whole queue, with the edited part replaced.
     fn whole(&self, typed: &str) -> String {
         let (before, after) = (
             &self.loaded[..self.part.start],
@@ -324,7 +324,7 @@ impl Copy {
         format!("{before}{typed}{end}{after}")
     }
 
-    /// What the editor leaves, without mistakes; nothing if nothing was changed.
+    /// Returns the edited text once it has no new errors; `None` if it did not change.
     fn typed(
         &self,
         context: &Context,
@@ -395,7 +395,7 @@ impl Copy {
         ))
     }
 
-    /// Errors that were not there before, with their lines in the copy.
+    /// Returns errors that the queue did not have before, with their lines in the copy.
     fn faults(
         &self,
         context: &Context,
@@ -425,12 +425,12 @@ impl Copy {
             .collect())
     }
 
-    /// The error, with where to find what was typed, if anything was.
+    /// Adds the place of the kept copy to the error, if the copy was edited.
     fn kept(self, error: CliError) -> CliError {
         if fs::read(&self.path).is_ok_and(|left| left == self.own().as_bytes()) {
             return error;
         }
-        // It is not removed at the end.
+        // The folder is not removed at the end.
         let _ = self.folder.keep();
         let place = format!("your copy is kept: {}", self.path.display());
         let hint: Vec<String> = error.hint.iter().cloned().chain([place]).collect();
@@ -438,7 +438,7 @@ impl Copy {
     }
 }
 
-/// What is wrong, wherever, and of however many items it is told at once.
+/// Returns code and message of a fault without its place, to compare faults.
 fn mistake(fault: &Fault) -> (&'static str, String) {
     let message = fault
         .message
@@ -476,7 +476,7 @@ fn without_marks(typed: &str) -> String {
         .collect()
 }
 
-/// The command line of the editor.
+/// Returns the command line of the editor.
 fn editor(board: &Board) -> Result<String, CliError> {
     let is_set = |line: &String| !line.trim().is_empty();
     let variable = |name: &str| std::env::var(name).ok().filter(is_set);

@@ -1,4 +1,4 @@
-//! The one error that programs end with, and the one place where it is printed.
+//! The one error that programs end with, and the one place that prints it.
 
 use std::error::Error;
 use std::io::{self, ErrorKind, Write};
@@ -17,16 +17,16 @@ use super::exit::Exit;
 use super::hints;
 use super::human::{self, Painted};
 
-/// Why a program ends without having done its job. Library errors are converted into it; each rule about exit codes
-/// stands in such a conversion.
+/// The reason why a program failed. Library errors are converted into it; these conversions hold the rules
+/// for exit codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliError {
     pub exit: Exit,
     /// Lower case, without a final period; may have several lines.
     pub message: String,
-    /// What lies beneath, nearest first.
+    /// The causes, nearest first.
     pub causes: Vec<String>,
-    /// What to type.
+    /// The command to type next.
     pub hint: Option<String>,
 }
 
@@ -43,17 +43,17 @@ impl CliError {
         }
     }
 
-    /// The command line can't be meant as it is.
+    /// Returns an error for an invalid command line.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> CliError {
         CliError::new(Exit::Usage, message).with_hint(hint.into())
     }
 
-    /// A rule says no.
+    /// Returns an error for a rule that refuses.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> CliError {
         CliError::new(Exit::Refused, message).with_hint(hint.into())
     }
 
-    /// `error` and everything beneath it.
+    /// Converts `error` with its sources.
     pub fn from_error(exit: Exit, error: &dyn Error) -> CliError {
         let mut causes = Vec::new();
         let mut source = error.source();
@@ -69,13 +69,13 @@ impl CliError {
         }
     }
 
-    /// Adds what to type, if there is something.
+    /// Adds a hint, if there is one.
     pub fn with_hint(mut self, hint: impl Into<Option<String>>) -> CliError {
         self.hint = hint.into();
         self
     }
 
-    /// A `PAUSE` or `STOP` file is in the way; `None` if there is none.
+    /// Returns an error if a `PAUSE` or `STOP` file is set; `None` if not.
     pub fn switched(exit: Exit, switch: &Switch) -> Option<CliError> {
         let (state, file, reason) = match switch {
             Switch::On => return None,
@@ -91,8 +91,8 @@ impl CliError {
         Some(CliError::new(exit, message).with_hint(format!("to go on: rm .tavern/{file}")))
     }
 
-    /// Standard output could not be written. That its reader has gone (`tavern log | head`) is nobody's fault, and is
-    /// told to nobody.
+    /// Returns an error for standard output that can't be written. A reader that has ended (`tavern log |
+    /// head`) is no failure and gives no message.
     pub fn output(error: &io::Error) -> CliError {
         if error.kind() == ErrorKind::BrokenPipe {
             return CliError::new(Exit::Done, "");
@@ -105,7 +105,7 @@ impl CliError {
         .with_hint(hint)
     }
 
-    /// For people, on standard error.
+    /// Prints it for people, on standard error.
     pub(super) fn print(&self) {
         let message = Some(&self.message).filter(|message| !message.is_empty());
         let parts = message
@@ -120,7 +120,7 @@ impl CliError {
                 .and(Style::new(), &folded[name.len()..])
         };
         let text = parts.fold(Painted::default(), add);
-        // Nobody is left to be told that standard error is closed.
+        // A closed standard error can't be reported anywhere.
         let _ = anstream::stderr()
             .lock()
             .write_all(text.as_str().as_bytes());
@@ -143,7 +143,7 @@ impl From<serde_json::Error> for CliError {
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> CliError {
         let exit = match &error {
-            // It stands there, and is no text.
+            // The file exists, but is not text.
             ConfigError::Read { source, .. }
                 if [
                     ErrorKind::InvalidData,

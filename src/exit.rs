@@ -1,10 +1,10 @@
-//! Exit codes: the table of `specs/exit-codes.md`, which a test holds against this.
+//! Exit codes: the table of `specs/exit-codes.md`; a test compares the two.
 
 use std::process::ExitCode;
 
 use tavern_sys::interrupt::InterruptCause;
 
-/// How a program ends. The numbers are a promise to scripts.
+/// How a program ends. Scripts rely on the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Exit {
     Done = 0,
@@ -18,13 +18,13 @@ pub enum Exit {
     WaitingForPerson = 8,
     /// sysexits.h: EX_TEMPFAIL.
     Busy = 75,
-    /// 128 and the number of the signal, as a shell has it.
+    /// 128 plus the number of the signal, as in a shell.
     Interrupted = 130,
     Terminated = 143,
 }
 
 impl Exit {
-    /// Each of them, by number.
+    /// All of them, by number.
     pub const ALL: [Exit; 12] = [
         Exit::Done,
         Exit::Failed,
@@ -40,7 +40,7 @@ impl Exit {
         Exit::Terminated,
     ];
 
-    /// What the shell sees.
+    /// Returns the exit code for the shell.
     pub fn code(self) -> u8 {
         self as u8
     }
@@ -57,7 +57,7 @@ impl From<InterruptCause> for Exit {
         match cause {
             InterruptCause::Interrupted => Exit::Interrupted,
             InterruptCause::Terminated => Exit::Terminated,
-            // Asked to stop, and stopped: that is success.
+            // A requested stop is success.
             InterruptCause::Stopped => Exit::Done,
         }
     }

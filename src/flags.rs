@@ -1,4 +1,4 @@
-//! Flags that several programs have, and how their values are read.
+//! Flags shared by several programs, and their parsers.
 
 use tavern_core::cap::{Cap, OwnCap, is_amount};
 use tavern_core::lease::{Lease, Token};
@@ -39,7 +39,7 @@ impl HeldItemFlags {
     }
 }
 
-/// An item, and the token by which its holder is known.
+/// An item and the token of its claim.
 #[derive(Clone, Debug)]
 pub struct HeldItem {
     pub task: TaskId,
@@ -47,7 +47,7 @@ pub struct HeldItem {
 }
 
 impl HeldItem {
-    /// The token, of who has to have one.
+    /// Returns the token, or an error that asks for one.
     pub(super) fn token(&self) -> Result<Token, CliError> {
         let hint =
             "take an item first: claim=$(tavern claim --format env) && eval \"export $claim\"";
@@ -55,22 +55,22 @@ impl HeldItem {
             .ok_or_else(|| CliError::usage("pass the token of the claim: --token N", hint))
     }
 
-    /// The lease as it is once it is extended; refused if the token does not hold it any more.
+    /// Extends the lease and returns it; refused if the token is no longer valid.
     pub(super) fn renew(&self, board: &Board) -> Result<Lease, CliError> {
         Ok(board.renew(&self.task, self.token()?)?)
     }
 
-    /// The item as its holder has it, with its lease extended.
+    /// Returns the claimed item, with its lease extended.
     pub(super) fn claimed(&self, board: &Board) -> Result<Claimed, CliError> {
         let lease = self.renew(board)?;
-        // What was before the claim stands in the log alone.
+        // Only the log has the state from before the claim.
         let Found {
             mut task,
             script,
             queue,
             ..
         } = board.task(&self.task)?;
-        // As for who has held it in memory since.
+        // The terms of the claim apply, as they do for a holder with the item in memory.
         if let Some(terms) = &lease.terms {
             task.done_when.clone_from(&terms.done_when);
         }
@@ -110,7 +110,7 @@ pub struct OwnCaps {
 }
 
 impl OwnCaps {
-    /// From `since`, as the runs of `agent` or, without one, of the whole board.
+    /// Returns the caps from `since` on, for the runs of `agent` or, without one, of the whole board.
     pub(super) fn own(&self, since: Timestamp, agent: Option<String>) -> Option<OwnCap> {
         let cap = Cap {
             usd: self.max_usd,
@@ -149,12 +149,12 @@ pub struct NewItemFlags {
     pub draft: bool,
 }
 
-/// Reads an ID that was typed.
+/// Parses a typed ID.
 pub(super) fn task_id(text: &str) -> Result<TaskId, String> {
     text.parse().map_err(|_: BadId| BadId::HINT.to_owned())
 }
 
-/// Reads an agent's or a person's name that was typed.
+/// Parses a typed name of an agent or a person.
 pub(super) fn agent_name(text: &str) -> Result<String, String> {
     let bad = || "use letters, digits, `-` and `_`, beginning with a letter, 40 at most".to_owned();
     Some(text.to_owned())
@@ -169,7 +169,7 @@ fn amount(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a number that is not negative".into())
 }
 
-/// Reads a priority that was typed.
+/// Parses a typed priority.
 pub(super) fn priority(text: &str) -> Result<u8, String> {
     let priority = metadata::priority(text).and_then(|priority| u8::try_from(priority).ok());
     priority.ok_or_else(|| {

@@ -1,7 +1,7 @@
-//! `tavern`: runs every program as a verb, in its own process, and lists them all. Called by a link's name, `tavern-VERB`,
-//! it is that program.
+//! `tavern`: runs every program as a verb, in its own process, and lists them all. Called through a link
+//! named `tavern-VERB`, it acts as that program.
 //!
-//! A `tavern-VERB` on the PATH that is none of ours is run too, as git does.
+//! As in git, an unknown verb runs `tavern-VERB` from the PATH.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -39,7 +39,7 @@ struct ListedProgram {
     job: String,
 }
 
-/// The whole of `tavern`'s `main`.
+/// The `main` of `tavern`.
 pub fn main() -> ExitCode {
     keep_inherited();
     let line: Vec<OsString> = std::env::args_os().collect();
@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns the program whose name `called`, the path of this one, ends with.
+/// Returns the program that `called`, the path of this one, is named after.
 fn linked(called: &OsStr) -> Option<&'static Program> {
     let name = Path::new(called).file_name()?.to_str()?;
     Program::named(name.strip_prefix("tavern-")?)
@@ -85,7 +85,7 @@ fn start(arguments: &[OsString]) -> Exit {
     if let Some(about) = about_programs(verb) {
         return tell(about, rest);
     }
-    // Flags may stand before the verb: they are the verb's.
+    // Flags before the verb belong to the verb.
     let flags = arguments.len() - rest.len() - 1;
     let handed: Vec<OsString> = arguments[..flags].iter().cloned().chain(rest).collect();
     if let Some(alias) = Alias::named(verb) {
@@ -103,7 +103,7 @@ fn start(arguments: &[OsString]) -> Exit {
     }
 }
 
-/// Verbs that are no programs of their own.
+/// Returns the verbs that are not programs of their own.
 fn small() -> [Program; 3] {
     [
         Program::of::<Pause>(),
@@ -112,7 +112,7 @@ fn small() -> [Program; 3] {
     ]
 }
 
-/// All verbs, by what they are for.
+/// All verbs, grouped by purpose.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["init", "add", "plan", "drain", "agent", "demo"]),
     (
@@ -156,13 +156,13 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("About Tavern", &["help", "manual", "completions", "links"]),
 ];
 
-/// Those that people type on the first day.
+/// The verbs that people type on the first day.
 const FIRST: [&str; 12] = [
     "init", "add", "drain", "agent", "status", "top", "diff", "log", "approve", "answer", "retry",
     "undo",
 ];
 
-/// Those of these verbs that `is_wanted`, with their jobs, under the headings of their groups.
+/// Returns the verbs for which `is_wanted`, with their jobs, under their groups' headings.
 fn grouped(is_wanted: &dyn Fn(&str) -> bool) -> String {
     let mut text = String::new();
     for (heading, verbs) in GROUPS {
@@ -181,7 +181,7 @@ fn grouped(is_wanted: &dyn Fn(&str) -> bool) -> String {
     text
 }
 
-/// A verb and its job, which stays a column of its own.
+/// Returns a row of a verb and its job, wrapped within its column.
 fn row(verb: &str, job: &str, width: usize) -> String {
     let (mut row, mut length) = (format!("  {verb:<12}"), 0);
     for word in job.split(' ') {
@@ -197,10 +197,10 @@ fn row(verb: &str, job: &str, width: usize) -> String {
     row + "\n"
 }
 
-/// So wide is the column of the verbs.
+/// The width of the column of verbs.
 const VERB_COLUMN: usize = 14;
 
-/// The verb's one job, in a line.
+/// Returns the verb's job, in one line.
 fn job(verb: &str) -> String {
     let of_program = Program::named(verb).map(Program::job);
     let of_alias = || Alias::named(verb).map(|alias| alias.job.to_owned());
@@ -216,7 +216,7 @@ fn job(verb: &str) -> String {
         .unwrap_or_default()
 }
 
-/// What is parsed: any verb, whose arguments are its own.
+/// Returns the command for parsing: any verb, with its own arguments.
 fn command() -> Command {
     Shared::augment_args(Command::new("tavern"))
         .about(
@@ -229,13 +229,13 @@ fn command() -> Command {
         .disable_help_subcommand(true)
 }
 
-/// What is shown: all verbs, by what they are for.
+/// Returns the command for the help: all verbs, by purpose.
 fn page() -> Command {
     let verbs = grouped(&|_| true);
     command().help_template(format!("{{about}}\n\nUsage: {{usage}}\n\n{verbs}Each verb but the short ones is a program, too: tavern-VERB\n\n{{options}}\n"))
 }
 
-/// What is completed: all verbs with all of their flags.
+/// Returns the command for completion: all verbs with all flags.
 fn whole() -> Command {
     let small = small();
     let verbs = PROGRAMS
@@ -249,7 +249,7 @@ fn whole() -> Command {
     command().subcommands(verbs.chain(aliases).chain(others))
 }
 
-/// The verbs that tell of the others.
+/// The verbs about other verbs.
 const ABOUT: [&str; 4] = ["help", "manual", "completions", "links"];
 
 fn about_programs(verb: &str) -> Option<Command> {
@@ -302,12 +302,12 @@ fn verbs() -> Vec<CompletionCandidate> {
     all_verbs().map(CompletionCandidate::new).collect()
 }
 
-/// All that may stand behind `tavern`, but for programs of others.
+/// Returns all verbs of `tavern` except external programs.
 fn all_verbs() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied())
 }
 
-/// What such a verb is asked.
+/// Runs one of the verbs in `ABOUT`.
 fn tell(about: Command, rest: Vec<OsString>) -> Exit {
     let verb = about.get_name().to_owned();
     let called = format!("tavern {verb}");
@@ -348,8 +348,8 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
     }
 }
 
-/// Makes `tavern-VERB` in `folder` a link to this program for each verb. A file that is no link stays: claim, spawn, report
-/// and reap are programs of their own.
+/// Links `tavern-VERB` in `folder` to this program for each verb. Files that are not links are kept: claim,
+/// spawn, report and reap are programs of their own.
 #[expect(
     clippy::disallowed_methods,
     reason = "it installs programs where the user says, outside of any board"
@@ -381,7 +381,7 @@ fn links(folder: &Path) -> Result<Exit, CliError> {
     print(|page| writeln!(page, "{made} links made in {}", folder.display()))
 }
 
-/// Prints a man page; on a terminal `man` shows it, where there is one.
+/// Prints a man page; on a terminal, `man` shows it if installed.
 #[expect(
     clippy::disallowed_methods,
     reason = "it takes the place of this program: no child that someone must end"
@@ -393,7 +393,7 @@ fn manual(command: Command) -> Result<Exit, CliError> {
         let (reader, mut writer) = io::pipe()?;
         writer.write_all(&page)?;
         drop(writer);
-        // Where it can't be run the page is printed.
+        // If `man` can't be run, the page is printed.
         drop(
             std::process::Command::new(man)
                 .args(["-l", "-"])
@@ -404,7 +404,7 @@ fn manual(command: Command) -> Result<Exit, CliError> {
     print(|out| out.write_all(&page))
 }
 
-/// With the values of flags in its synopsis, too.
+/// Writes the man page, with the values of flags in its synopsis.
 fn man_page(mut command: Command, out: &mut Vec<u8>) -> io::Result<()> {
     command.build();
     let mut synopsis = Roff::default();
@@ -462,7 +462,7 @@ fn list(context: &Context) -> Exit {
         .map(|()| Exit::Done))
 }
 
-/// Writes to memory first: the generators can't be told that a reader has gone.
+/// Writes to memory first: the generators can't handle a closed pipe.
 fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Exit, CliError> {
     let mut page = Vec::new();
     write(&mut page)
@@ -472,7 +472,7 @@ fn print(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Exit, Cli
         .map_err(|error| CliError::output(&error))
 }
 
-/// Becomes the `tavern-VERB` on the PATH.
+/// Replaces this process with the `tavern-VERB` on the PATH.
 #[expect(
     clippy::disallowed_methods,
     reason = "it takes the place of this program: no child that someone must end"

@@ -1,6 +1,6 @@
-//! What to type next: the one place that says it, for each typed reason why something can't be done.
+//! Hints on the command to type next, for each typed reason of a failure. All hints are here.
 //!
-//! The rooms below say what is so, and name no program.
+//! The rooms below state reasons and name no program.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use tavern_store::{
 use tavern_sys::clock;
 use tavern_sys::process::quoted;
 
-/// After a rule's "no".
+/// Returns the hint after a refusal.
 pub(super) fn refusal(refusal: &Refusal) -> String {
     match refusal {
         Refusal::WrongStatus { task, status, event } => match (status, event) {
@@ -85,7 +85,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
     }
 }
 
-/// After what the world did to the store.
+/// Returns the hint after an error of the store.
 pub(super) fn store(error: &Error) -> Option<String> {
     Some(match error {
         Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
@@ -133,7 +133,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
     })
 }
 
-/// After an event that can't be taken back.
+/// Returns the hint after an event that can't be undone.
 fn obstacle(obstacle: &Obstacle) -> String {
     let log = |name: &str| {
         let rest = "what else can be taken back: tavern undo --list";
@@ -178,7 +178,7 @@ fn obstacle(obstacle: &Obstacle) -> String {
     }
 }
 
-/// What comes next for work that is approved, in words that follow that it is.
+/// Describes the next step for approved work, as a suffix of a sentence.
 pub(super) fn approved(board: &Board, task: &TaskId) -> String {
     let is_alive = |agent: &AgentFile| life(&agent.holder) != Life::Gone;
     let who = if board.agents().iter().any(is_alive) {
@@ -189,7 +189,7 @@ pub(super) fn approved(board: &Board, task: &TaskId) -> String {
     format!(": {who} merges it, or now: tavern merge {task}")
 }
 
-/// How to move the file at `path` away, to be typed.
+/// Returns the command that moves the file at `path` away.
 pub(super) fn move_away(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     format!(
@@ -199,7 +199,7 @@ pub(super) fn move_away(path: impl AsRef<Path>) -> String {
     )
 }
 
-/// After settings that can't be read.
+/// Returns the hint after settings that can't be read.
 pub(super) fn config(error: &ConfigError) -> Option<String> {
     let path = match error {
         ConfigError::Read { path, .. } => path,
@@ -215,7 +215,7 @@ pub(super) fn config(error: &ConfigError) -> Option<String> {
     })
 }
 
-/// After what went wrong around a run.
+/// Returns the hint after an error around a run.
 pub(super) fn run(error: &tavern_run::Error) -> Option<String> {
     match error {
         tavern_run::Error::Store(error) => store(error),
@@ -234,8 +234,8 @@ pub(super) fn run(error: &tavern_run::Error) -> Option<String> {
     }
 }
 
-/// For an item that can't be worked on here and now. `None` where nobody has to do anything. `queue` is where it stands, if
-/// it can be typed: a file that belongs to no board can't.
+/// Returns the hint for an item that can't be worked on here and now; `None` if no action is needed. `queue`
+/// is its queue, if commands can name it: a file outside the board has no name.
 pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> Option<String> {
     let edit = match (task, queue) {
         (Some(id), _) => format!(": tavern edit {id}"),
@@ -243,7 +243,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         (None, Some(queue)) => format!(": tavern edit {}", quoted(queue)),
         (None, None) => String::new(),
     };
-    // A line without an ID no command can name.
+    // No command can name a line without an ID.
     let of_item = |hint: &dyn Fn(&TaskId) -> String| {
         task.map_or_else(
             || "give it an ID in its file first, such as T-7".to_owned(),
@@ -291,7 +291,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             format!("tavern release {child} --revive, or --cancel to go on without it")
         }
         Lack::Dependencies(open) => {
-            // What has no ID can't be named.
+            // A dependency without an ID can't be named.
             return open
                 .iter()
                 .filter(|(needed, _)| needed.parse::<TaskId>().is_ok())
@@ -327,7 +327,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::NoRunner(_) => {
             format!("add it under `runners:` in .tavern/config.yaml, or name another{edit}")
         }
-        // Those speak of many items at once, too.
+        // These may also describe many items at once.
         Lack::NoReviewer(_) | Lack::NoJudge { .. } => {
             let Some(id) = task else {
                 return Some(match lack {
@@ -388,12 +388,12 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
     })
 }
 
-/// For an item without an ID that has ended; `edit` is how its queue is edited.
+/// Returns the hint for an ended item without an ID; `edit` is how to edit its queue.
 pub(super) fn again(edit: &str) -> String {
     format!("to have it done again write `[ ]` there{edit}")
 }
 
-/// Where what many runs may use together is used up.
+/// Returns the hint for a cap of many runs that is used up.
 fn cap(scope: CapScope, measure: Measure) -> String {
     let flag = if measure == Measure::Usd {
         "--max-usd"
@@ -410,7 +410,7 @@ fn cap(scope: CapScope, measure: Measure) -> String {
     }
 }
 
-/// Where nobody has trusted what git brought, into the task file `queue` perhaps.
+/// Returns the hint for untrusted changes from git; `queue` may be a task file.
 pub(super) fn trust(queue: Option<&str>) -> String {
     format!(
         "see it, and allow it: tavern trust{}; for one run: --trust",
@@ -418,14 +418,14 @@ pub(super) fn trust(queue: Option<&str>) -> String {
     )
 }
 
-/// To be named where a task file is meant: the queues of the board are looked at anyway.
+/// Returns the argument that names a task file; queues of the board are checked anyway.
 fn file_of(queue: Option<&str>) -> String {
     queue
         .filter(|queue| queue.ends_with(".md"))
         .map_or_else(String::new, |file| format!(" {}", quoted(file)))
 }
 
-/// Why no agent of a drain does anything with an item of `queue`, with what to type.
+/// Explains why no agent of a drain works an item of `queue`, with a hint.
 pub(super) fn unattended(lack: &Lack, task: Option<&TaskId>, queue: &str) -> String {
     let (Lack::Role(role) | Lack::Reviewer(role)) = lack else {
         return sentence(lack, task, Some(queue));
@@ -440,7 +440,7 @@ pub(super) fn unattended(lack: &Lack, task: Option<&TaskId>, queue: &str) -> Str
     )
 }
 
-/// Starts an agent of `role` for these queues.
+/// Returns the command that starts an agent of `role` for these queues.
 pub(super) fn agent<'q>(role: &str, queues: impl IntoIterator<Item = &'q str>) -> String {
     let queues: Vec<&str> = queues.into_iter().collect();
     let is_usual = queues == ["main"];
@@ -451,7 +451,7 @@ pub(super) fn agent<'q>(role: &str, queues: impl IntoIterator<Item = &'q str>) -
     format!("tavern agent --role {role}{}", flags.collect::<String>())
 }
 
-/// Adds to a mistake of the command line what was meant, where an ID stands alone, as other programs take it.
+/// Adds a hint to a usage error if an ID stands alone, as other programs accept it.
 pub(super) fn usage(error: &mut clap::Error, command: &Command) {
     let kind = match error.kind() {
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
@@ -482,7 +482,7 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
     );
 }
 
-/// What does the work of verbs that people know from elsewhere.
+/// Hints for verbs of other programs.
 const VERBS: &[(&[&str], &str)] = &[
     (&["ls", "items"], "list the items: tavern list"),
     (
@@ -530,7 +530,7 @@ const VERBS: &[(&[&str], &str)] = &[
     (&["message"], "tavern tell ID \"…\""),
 ];
 
-/// What to type instead of a verb that there is not.
+/// Returns the hint for an unknown verb.
 pub(super) fn for_verb(verb: &str) -> Option<&'static str> {
     VERBS
         .iter()
@@ -538,7 +538,7 @@ pub(super) fn for_verb(verb: &str) -> Option<&'static str> {
         .map(|(_, hint)| *hint)
 }
 
-/// What became of a change that others had made too, with what to type.
+/// Describes how a conflict was settled, with a hint.
 pub(super) fn settled(settled: &Settled) -> String {
     let hint = match (settled.as_what, &settled.conflict.item) {
         (SettledAs::Held, Some(item)) => {
@@ -550,16 +550,16 @@ pub(super) fn settled(settled: &Settled) -> String {
     format!("{settled}{hint}")
 }
 
-/// What to do about items that a save lacks and that stay.
+/// The hint for removed items that stay.
 pub(super) const OF_STAYS: &str = "to give one up: tavern release ID --cancel";
 
-/// What to do about a save that was set aside.
+/// Returns the hint for a save that was set aside.
 pub(super) fn of_aside(aside: &SetAside) -> String {
     let file = quoted(&aside.path);
     format!("if it is meant: tavern edit --accept {file}; if not: tavern edit --discard {file}")
 }
 
-/// What to do about a queue whose text is gone, though Tavern knows it.
+/// Returns the hint for a known queue whose file is missing.
 pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
     format!(
         "put it back: tavern check --fix; or forget it: rm {}",
@@ -567,7 +567,7 @@ pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
     )
 }
 
-/// For a file that lies beside the queues and is none.
+/// Returns the hint for a file beside the queues that is no queue.
 pub(super) fn of_stranger(queue: &Queue) -> String {
     let path = quoted(&queue.path);
     format!(
@@ -576,7 +576,7 @@ pub(super) fn of_stranger(queue: &Queue) -> String {
     )
 }
 
-/// For an ID that stands twice; `file` is to be named.
+/// Returns the hint for a duplicate ID; `file` is named if given.
 pub(super) fn duplicate(file: Option<&str>) -> String {
     let file = file
         .map(|file| format!(" {}", quoted(file)))
@@ -584,7 +584,7 @@ pub(super) fn duplicate(file: Option<&str>) -> String {
     format!("give all but one a fresh ID: tavern check --fix{file}")
 }
 
-/// Adds the command to what `tavern check` says to do about an item that another waits for, which is named in `text`.
+/// Adds the command to the hint of `tavern check` about a dependency, which `text` names.
 pub(super) fn add_command(problem: &mut Problem, text: &str) {
     let flag = match problem.code {
         "cancelled-dependency" => "--reopen",
@@ -597,7 +597,7 @@ pub(super) fn add_command(problem: &mut Problem, text: &str) {
     ));
 }
 
-/// What an item lacks, for people, with times as their clocks show them.
+/// Describes an item's lack for people, with local times.
 pub(super) fn lacking(lack: &Lack) -> String {
     match lack {
         Lack::BackOff(until) => format!("it may be taken at {}", clock::shown(*until)),
@@ -606,7 +606,7 @@ pub(super) fn lacking(lack: &Lack) -> String {
     }
 }
 
-/// The same, with what to type.
+/// Describes an item's lack, with a hint.
 pub(super) fn sentence(of: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> String {
     let (lacking, hint) = (lacking(of), lack(of, task, queue));
     hint.map_or_else(|| lacking.clone(), |hint| format!("{lacking}; {hint}"))

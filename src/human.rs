@@ -1,4 +1,4 @@
-//! Numbers and words as people read them at a glance. JSON has them whole.
+//! Numbers and words in short form for people. JSON has full values.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 use tavern_core::printable::is_command;
 use tavern_sys::secrets::redact;
 
-/// How long ago or how long in all, in its largest unit: `12s`, `3m`, `5h`, `2d`.
+/// Formats a duration in its largest unit: `12s`, `3m`, `5h`, `2d`.
 pub fn age(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -23,7 +23,7 @@ pub fn age(duration: Duration) -> String {
     }
 }
 
-/// How long something took, to about three figures: `85ms`, `1.4s`, `2m05s`, `1h12m`.
+/// Formats how long something took, to about three figures: `85ms`, `1.4s`, `2m05s`, `1h12m`.
 pub fn took(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -34,7 +34,7 @@ pub fn took(duration: Duration) -> String {
     }
 }
 
-/// As [`took`], of what is known to the second only: `0s`, `12s`, `2m05s`.
+/// As [`took`], for durations known only to the second: `0s`, `12s`, `2m05s`.
 pub fn took_seconds(seconds: u64) -> String {
     if seconds < 60 {
         format!("{seconds}s")
@@ -43,7 +43,7 @@ pub fn took_seconds(seconds: u64) -> String {
     }
 }
 
-/// US dollars, to the cent; what is less than a cent is not nothing.
+/// Formats US dollars to the cent; amounts below a cent are `<$0.01`.
 pub fn money(usd: f64) -> String {
     if usd > 0.0 && usd < 0.01 {
         "<$0.01".to_owned()
@@ -52,7 +52,7 @@ pub fn money(usd: f64) -> String {
     }
 }
 
-/// A large number of small things, tokens say: `950`, `12.3k`, `1.5M`.
+/// Formats a large number, such as tokens: `950`, `12.3k`, `1.5M`.
 pub fn short(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -61,7 +61,7 @@ pub fn short(number: u64) -> String {
     }
 }
 
-/// What would be run, a line each under another one.
+/// Formats commands, one per line, indented under a line of text.
 pub fn commands(commands: &[String]) -> String {
     let lines = commands
         .iter()
@@ -71,7 +71,7 @@ pub fn commands(commands: &[String]) -> String {
         .collect()
 }
 
-/// `1 item`, `2 items`.
+/// Formats a count: `1 item`, `2 items`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 {
         format!("1 {noun}")
@@ -80,23 +80,23 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// Most cells of a title that are shown.
+/// The maximal width of a title, in cells.
 const TITLE: usize = 120;
 
-/// Most cells of other words in a line: a reason, a line of a document.
+/// The maximal width of other words in a line, in cells: a reason, a line of a document.
 const WORDS: usize = 300;
 
-/// A title, cut where it gets too long for a line; what a terminal would obey is shown as `·`.
+/// Returns a title cut to fit a line; control characters are shown as `·`.
 pub fn title(title: &str) -> Cow<'_, str> {
     cut(title, TITLE)
 }
 
-/// As [`title`], for words that may be longer.
+/// As [`title`], for longer words.
 pub fn words(words: &str) -> Cow<'_, str> {
     cut(words, WORDS)
 }
 
-/// Words of anybody's in one line of a table: with its line ends they could make rows of their own.
+/// Returns untrusted words in one line: their line ends could fake rows of a table.
 pub fn one_line(words: &str) -> Cow<'_, str> {
     if words.contains(['\n', '\r']) {
         words
@@ -109,21 +109,21 @@ pub fn one_line(words: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`title`], as long as it is.
+/// As [`title`], but not cut.
 pub fn printable(line: &str) -> Cow<'_, str> {
     cut(line, usize::MAX)
 }
 
-/// The lines, two columns to the right.
+/// Indents lines by two columns.
 pub fn indented(lines: impl Iterator<Item = impl Display>) -> String {
     lines.map(|line| format!("  {line}\n")).collect()
 }
 
-/// So much of a title is shown at least beside its mark.
+/// The minimal width of a title beside its mark, in cells.
 const LEAST: usize = 24;
 
-/// A row of a table for a terminal of that `width` (`None`: no terminal): the columns, the title cut to what room there is,
-/// and the mark in parentheses, beneath where it would leave too little of the title.
+/// Formats a row of a table for a terminal of `width` (`None`: no terminal): the columns, the title cut to
+/// fit, and the mark in parentheses. The mark goes on its own line if too little of the title would fit.
 pub fn row(width: Option<usize>, columns: &str, title: &str, mark: &str) -> String {
     let mark = if mark.is_empty() {
         String::new()
@@ -156,7 +156,7 @@ pub fn row(width: Option<usize>, columns: &str, title: &str, mark: &str) -> Stri
     )
 }
 
-/// How many columns the terminal has, if one looks on, or `COLUMNS` says.
+/// Returns the terminal's number of columns; `COLUMNS` takes precedence.
 pub fn columns_of(stream: impl AsFd) -> Option<usize> {
     let set = std::env::var("COLUMNS")
         .ok()
@@ -165,7 +165,7 @@ pub fn columns_of(stream: impl AsFd) -> Option<usize> {
         .filter(|width| *width > 0)
 }
 
-/// How wide a terminal shows it: a tab takes eight cells at most, an ideograph two.
+/// Returns the width of a character in cells: at most eight for a tab, two for an ideograph.
 fn cells_of(c: char) -> usize {
     match c {
         '\t' => 8,
@@ -178,7 +178,7 @@ fn cells(text: &str) -> usize {
     text.chars().map(cells_of).sum()
 }
 
-/// Where `text` gets wider than `most` cells.
+/// Returns where `text` exceeds `most` cells.
 fn overflow(text: &str, most: usize) -> Option<usize> {
     let mut used = 0;
     let mut ends = text.char_indices().map(|(at, c)| {
@@ -188,11 +188,11 @@ fn overflow(text: &str, most: usize) -> Option<usize> {
     ends.find_map(|(at, used)| (used > most).then_some(at))
 }
 
-/// A label that its value stands beside is no longer.
+/// The maximal width of a label with its value beside it.
 const LABEL: usize = 20;
 
-/// Each line in lines that are no wider than `width` cells (`None`: as it is): broken between words, but within a command only
-/// where it is longer than a line, and indented as what it goes on with. A line of an excerpt is cut.
+/// Folds lines to `width` cells (`None`: unchanged). Lines break between words, inside a command only if it
+/// is longer than a line, and continuations are indented. Lines of an excerpt are cut.
 pub fn fold(width: Option<usize>, text: &str) -> String {
     let Some(width) = width.map(|width| width.max(LEAST)) else {
         return text.to_owned();
@@ -233,7 +233,8 @@ fn fold_line(line: &str, width: usize) -> String {
     folded
 }
 
-/// What stays together, each with the blanks before it: words and commands, in parts where one is wider than `most`.
+/// Splits a line into words and commands that stay together, each with the number of blanks before it. Pieces
+/// wider than `most` are split.
 fn pieces(line: &str, most: usize) -> Vec<(usize, &str)> {
     let (mut pieces, mut rest) = (Vec::new(), line);
     while let Some(mut gap) = rest.find(|c| c != ' ') {
@@ -252,7 +253,7 @@ fn pieces(line: &str, most: usize) -> Vec<(usize, &str)> {
     pieces
 }
 
-/// Where the command ends that `text` begins with.
+/// Returns the end of the command that `text` begins with.
 fn command_end(text: &str) -> Option<usize> {
     let start = text.len() - text.trim_start_matches(['(', '`']).len();
     let is_command = ["tavern ", "git "]
@@ -269,7 +270,7 @@ fn command_end(text: &str) -> Option<usize> {
     })
 }
 
-/// No more than so many cells, and a mark where more was left out.
+/// Cuts to at most `most` cells, and marks the cut.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     let end = overflow(text, most);
     let start = &text[..end.unwrap_or(text.len())];
@@ -280,11 +281,12 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(replaced(start, |_| None, |_| "·".to_owned()) + mark)
 }
 
-/// Blanks in a row, and empty lines, that are shown of a text that somebody is to judge: more would push what follows off the screen.
+/// The maximal number of blanks and of empty lines in a row in a text to be judged: longer gaps would push
+/// the rest off the screen.
 const MOST_BLANKS: usize = 40;
 const MOST_EMPTY_LINES: usize = 3;
 
-/// `text` without long gaps: each is told by its length.
+/// Returns `text` with each long gap replaced by its length.
 pub fn without_gaps(text: &str) -> String {
     let (mut shown, mut empty) = (String::with_capacity(text.len()), 0_usize);
     for line in text.trim_end().lines() {
@@ -327,17 +329,17 @@ fn without_wide_gaps(line: &str) -> String {
     shown + rest
 }
 
-/// Text for people, whoever wrote its parts: a terminal obeys nothing of it but line ends, and the colours that Tavern has put around
-/// words that were filtered before.
+/// Untrusted text, sanitized for a terminal. Control characters are replaced, except line ends and the
+/// colours that Tavern adds around filtered words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Painted {
     text: String,
-    /// Its lines are data, and stay as long as they are.
+    /// Whether lines are data, and not folded.
     is_whole: bool,
 }
 
 impl Painted {
-    /// Data, of which no line is folded.
+    /// Returns data whose lines are not folded.
     pub fn whole(text: &str) -> Painted {
         Painted {
             text: for_terminal(text),
@@ -345,7 +347,7 @@ impl Painted {
         }
     }
 
-    /// Data, each line in the style that it has by how it begins.
+    /// Returns data; the beginning of each line decides its style.
     pub fn by_line(text: &str, style: impl Fn(&str) -> Style) -> Painted {
         let lines = for_terminal(text);
         let painted = lines.lines().map(|line| {
@@ -358,7 +360,7 @@ impl Painted {
         }
     }
 
-    /// With more behind it, in this style.
+    /// Appends `text` in this style.
     #[must_use]
     pub fn and(self, style: Style, text: &str) -> Painted {
         Painted {
@@ -375,7 +377,7 @@ impl Painted {
         }
     }
 
-    /// Without line ends at its end.
+    /// Removes trailing line ends.
     #[must_use]
     pub fn trimmed(self) -> Painted {
         Painted {
@@ -384,12 +386,12 @@ impl Painted {
         }
     }
 
-    /// For a terminal alone.
+    /// Returns the text; only for a terminal.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// For a terminal of that width, as [`fold`].
+    /// Returns the text for a terminal of that width, as [`fold`].
     pub fn within(&self, width: Option<usize>) -> Cow<'_, str> {
         if self.is_whole {
             Cow::Borrowed(&self.text)
@@ -418,7 +420,7 @@ fn for_terminal(text: &str) -> String {
     replaced(&redact(text), kept, |_| "·".to_owned())
 }
 
-/// JSON: what a terminal would obey stands in its texts only, and is spelt out there.
+/// Returns JSON for a terminal: control characters occur only in strings, and are escaped there.
 pub fn json_for_terminal(json: &str) -> String {
     replaced(
         &redact(json),
@@ -432,7 +434,7 @@ pub fn json_for_terminal(json: &str) -> String {
     )
 }
 
-/// `text` with what a terminal would obey in another spelling, but for the bytes at the beginning of the rest that are `kept`.
+/// Replaces control characters by `spelt`, except the bytes at the start of the rest that are `kept`.
 fn replaced(
     text: &str,
     kept: impl Fn(&str) -> Option<usize>,

@@ -1,4 +1,4 @@
-//! `tavern-init`: make or bring up to date the blackboard.
+//! `tavern-init`: creates the board, or brings it up to date.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Verb for Args {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name),
             Head::Detached { .. } => None,
         };
-        // Found once, and written into config.yaml where everybody sees it; nothing is run.
+        // Decided once and written to config.yaml, where it is visible; no program is run.
         let at_hand = || {
             if find_program("claude".as_ref()).is_some() {
                 "claude"
@@ -92,7 +92,7 @@ impl Verb for Args {
             (config::FILE, settings(runner, base.as_deref())?),
             ("queues/main.md", queue.to_owned()),
         ];
-        // What is no text is left alone.
+        // A file that is not text is not changed.
         let lacking = |name: &str| board.incomplete(name).unwrap_or_default();
         let text =
             |name| lacking(name).map_or_else(|| whole(name).to_owned(), |lacking| lacking.text);
@@ -113,8 +113,8 @@ impl Verb for Args {
         if is_tracked && !self.no_merge_driver {
             files.push((ATTRIBUTES, text(ATTRIBUTES)));
         }
-        // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its queues. And an
-        // empty queue as we wrote it has nothing to lose to sample items.
+        // A drain of a plain file left a .gitignore that hides all of `.tavern/`; a real board shows its
+        // queues. An unchanged empty queue can be replaced by sample items.
         let may_replace = |name: &str, text: &str| match name {
             IGNORE if text == HIDES_ALL => true,
             IGNORE => text != ignored && was_ignored.as_deref() == Some(text),
@@ -147,7 +147,7 @@ impl Verb for Args {
                 text,
             )?;
         }
-        // Somebody, or `git clean`, has removed `.tavern/`, and Tavern knows of items that were there.
+        // A person or `git clean` removed `.tavern/`, and Tavern knows of items that were there.
         let has_queues = board.path("queues").exists();
         let mut lost = if has_queues {
             Vec::new()
@@ -202,7 +202,7 @@ impl Verb for Args {
             context
                 .out
                 .note(format!("agents run {what}; to use another program: tavern agent --runner NAME, or config.yaml"));
-            // An item's own script is its owner's.
+            // A script in an item is its owner's own, so no sandbox is proposed.
             if runner != "shell" && sandbox::works_here() {
                 context.out.note(
                     "bubblewrap works here: with `sandbox: true` of a role, in config.yaml, its agents write only to their work",
@@ -219,7 +219,7 @@ impl Verb for Args {
                 .out
                 .note("the items of before were put back; to begin afresh: rm -r .tavern .git/tavern; tavern init");
         }
-        // What was printed is below the board's root, wherever it was typed.
+        // The printed paths are relative to the board's root.
         if here.canonicalize().is_ok_and(|here| here != board.root()) {
             let place = board.root().display();
             let begins = base
@@ -250,7 +250,7 @@ impl Args {
         }
     }
 
-    /// git is told what merges queues item by item. What a person has said of that stands.
+    /// Sets up the merge driver for queues in git's configuration. A person's own setting is kept.
     fn set_up_merging(&self, context: &Context, repository: &Repository) -> Result<(), CliError> {
         for (setting, value) in missing_settings(repository)? {
             let action = if self.plan.dry_run {
@@ -277,7 +277,7 @@ impl Args {
         Ok(())
     }
 
-    /// The board was there already.
+    /// Prints notes about a board that existed already.
     fn stands(&self, context: &Context, board: &Board) -> Result<(), CliError> {
         let config = Config::load(board.dir())?;
         let current = config
@@ -295,16 +295,16 @@ impl Args {
     }
 }
 
-/// The line of .gitignore by which somebody has said that the queues are versioned with the code.
+/// The line of .gitignore that says that the queues are versioned with the code.
 const TRACKED: &str = "!/queues/";
 
-/// The text, with an end of its last line.
+/// Returns the text, with its last line ended.
 fn ended(text: &str) -> String {
     let end = if text.ends_with('\n') { "" } else { "\n" };
     format!("{text}{end}")
 }
 
-/// The text of .gitignore says whether git ignores the queues.
+/// Returns true if .gitignore has a rule for the queues.
 pub(super) fn says_of_queues(text: &str) -> bool {
     let names = |line: &str| line.trim().trim_start_matches('!').trim_matches('/') == "queues";
     text.lines().any(names)
@@ -317,12 +317,12 @@ pub(super) enum Versioned {
     Apart,
     /// In the branches of the code.
     WithCode,
-    /// There, and nobody has said why.
+    /// In the branches of the code, without a stated reason.
     AsItIs,
 }
 
 impl Versioned {
-    /// By git's index.
+    /// Reads it from git's index.
     pub(super) fn of(board: &Board, repository: &Repository) -> Result<Versioned, CliError> {
         let queues = board.path("queues");
         let tracked = match queues.strip_prefix(repository.main_worktree()) {
@@ -336,7 +336,7 @@ impl Versioned {
         })
     }
 
-    /// The `text` of .gitignore, in which it stands, unless it says something of the queues already.
+    /// Adds the lines for queues to the `text` of .gitignore, unless it already has a rule for them.
     pub(super) fn written(self, text: String) -> String {
         let apart =
             format!("# Their history is on the branch {BOARD_BRANCH}.\n/queues/\n/knowledge/\n");
@@ -354,7 +354,7 @@ impl Versioned {
     }
 }
 
-/// What the branch of the board holds, by its name in the board: a clone brought that, or `git clean` has taken it away here.
+/// Returns the files on the board's branch, by their names in the board, for a clone or after `git clean`.
 fn taken_up(board: &Board, repository: &Repository) -> Result<Vec<(String, String)>, CliError> {
     let Ok(folder) = board.dir().strip_prefix(repository.main_worktree()) else {
         return Ok(Vec::new());
@@ -371,7 +371,7 @@ fn taken_up(board: &Board, repository: &Repository) -> Result<Vec<(String, Strin
     Ok(files.filter_map(own).collect())
 }
 
-/// config.yaml with the agents' program in it; one that only the presets know is written out.
+/// Returns config.yaml with the agent program set; one that is only a preset is written out.
 fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
     let text = config::written(runner, base);
     let built_in = Config::default().runners;

@@ -1,4 +1,4 @@
-//! What a person may type for an item: its ID, or the line of a queue at which it starts.
+//! How a person may name an item: its ID, or the line of a queue where it starts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 use tavern_core::task::{BadId, TaskId};
 use tavern_sys::process::quoted;
 
-/// An item as it was typed.
+/// The name of an item, as typed.
 #[derive(Clone, Debug)]
 pub enum ItemName {
     Id(TaskId),
-    /// `QUEUE:LINE`, where the queue is a name or a path. A column behind it, as editors print it, says nothing.
+    /// `QUEUE:LINE`; the queue is a name or a path. A column after it, as editors print it, is ignored.
     Line {
         queue: String,
         line: usize,
@@ -18,7 +18,7 @@ pub enum ItemName {
 }
 
 impl ItemName {
-    /// The ID, if that was typed.
+    /// Returns the ID, if it was typed.
     pub(super) fn id(&self) -> Option<&TaskId> {
         match self {
             ItemName::Id(id) => Some(id),

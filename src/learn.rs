@@ -1,4 +1,4 @@
-//! `tavern-learn`: note what was found out, and look it up.
+//! `tavern-learn`: adds and looks up learnings.
 
 use serde::Serialize;
 
@@ -98,7 +98,7 @@ pub enum LearnCommand {
 
 #[derive(Serialize)]
 struct Record<'a> {
-    /// Unknown of a dry run that would draw a fresh one.
+    /// `None` in a dry run that would generate a fresh ID.
     id: Option<&'a str>,
     state: &'static str,
     #[serde(flatten)]
@@ -109,7 +109,7 @@ struct Record<'a> {
 impl Verb for Args {
     const NAME: &'static str = "tavern-learn";
 
-    /// An agent notes what it finds out in its run, and looks up what is known.
+    /// An agent may add learnings in its run, and look up learnings.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         let is_allowed = match self.command {
             None => run.agent.is_some(),
@@ -209,7 +209,7 @@ impl Verb for Args {
                     &text,
                     lifetime,
                 );
-                // Killed in between, both are told.
+                // If killed in between, prompts have both.
                 let by = add(context, &site, &learning)?;
                 site.board.supersede(file, &by)?;
             }
@@ -236,7 +236,7 @@ impl Verb for Args {
     }
 }
 
-/// What is known, as whoever asks may know it.
+/// The learnings that the caller may see.
 struct Lookup<'s> {
     files: Vec<KnowledgeFile>,
     trust: Trust<'s>,
@@ -244,7 +244,7 @@ struct Lookup<'s> {
 }
 
 impl<'s> Lookup<'s> {
-    /// An agent is told nothing that is not trusted here.
+    /// An agent sees only trusted learnings.
     fn of(site: &'s Site, own: Option<&OwnRun>) -> Lookup<'s> {
         let trust = Trust::of(site);
         let mut files = site.board.knowledge();
@@ -304,12 +304,12 @@ impl<'s> Lookup<'s> {
         }
     }
 
-    /// It is shown as what is told, or will be once it is trusted.
+    /// Returns true if it is in prompts, or will be once it is trusted.
     fn is_told(&self, file: &KnowledgeFile, learning: &Learning) -> bool {
         ["valid", "untrusted"].contains(&self.state(file, learning))
     }
 
-    /// Lists those that are `wanted`, and returns how many they are.
+    /// Lists the learnings that are `wanted`, and returns their number.
     fn list(
         &self,
         context: &Context,
@@ -400,7 +400,7 @@ fn add(context: &Context, site: &Site, learning: &Learning) -> Result<String, Cl
     Ok(id)
 }
 
-/// What was typed: the arguments, or standard input.
+/// Returns the text from the arguments or standard input.
 fn said(words: &[String]) -> Result<String, CliError> {
     let shorter = "put it into a file of the project, and name that";
     words_for_agent(

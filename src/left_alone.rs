@@ -1,4 +1,5 @@
-//! What nobody works, since it is a person's own: by headings among lanes, by lanes that say that somebody works on it, and by marks.
+//! Items that Tavern leaves to people: under headings between lanes, in lanes for work in progress, or with
+//! marks of their own.
 
 use super::overview::queue_read::QueueRead;
 use super::{Context, human};
@@ -6,7 +7,7 @@ use tavern_core::document::Item;
 use tavern_core::lane::LaneKind;
 use tavern_core::problem::{Position, Problem, Severity};
 
-/// Tells of what is so by a mark of its own: a box such as `[-]`, or `~~`.
+/// Prints notes on items that have a mark of their own: a box such as `[-]`, or `~~`.
 pub(super) fn tell_of_marks(context: &Context, read: &[QueueRead<'_>]) {
     tell_of(context, read, "own-state");
 }
@@ -23,7 +24,8 @@ fn tell_of(context: &Context, read: &[QueueRead<'_>], code: &str) {
     }
 }
 
-/// Tells of it, and of what its writer perhaps relies on. Returns whether one of the queues has such items under headings, and no lane in which an item begins.
+/// Prints notes on such items, and on guards that have no effect. Returns true if a queue has such items
+/// under headings, and no lane where an item begins.
 pub(super) fn tell(context: &Context, read: &[QueueRead<'_>]) -> bool {
     tell_of(context, read, "unread-guard");
     let mut has_no_lane = false;

@@ -1,5 +1,5 @@
-//! Words of anybody's as a page may show them: without secrets, and with nothing in them that is obeyed or hidden. What escapes them
-//! for HTML is the template.
+//! Untrusted text, sanitized for web pages: secrets redacted, control characters replaced. The template
+//! escapes HTML.
 
 use std::fmt;
 use std::fs::File;
@@ -11,19 +11,19 @@ use tavern_core::printable::is_command;
 use tavern_sys::files;
 use tavern_sys::secrets::redact;
 
-/// Words of anybody's, as a page may show them.
+/// Untrusted text, sanitized for a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Legible(String);
 
-/// Characters of words in a line, and bytes that they take on the page.
+/// Limits of one line: characters, and bytes on the page.
 const LINE: usize = 300;
 const MOST_OF_LINE: usize = 900;
 
-/// Bytes that are looked at of words that are shown in a line.
+/// Bytes of a text that are read for one line.
 const LOOKED_AT: usize = 16 << 10;
 
 impl Legible {
-    /// In one line.
+    /// Returns the words in one line.
     pub fn line(words: &str) -> Legible {
         let end = words.floor_char_boundary(LOOKED_AT);
         let words = redact(&words[..end])
@@ -51,13 +51,13 @@ impl Legible {
         )
     }
 
-    /// A line as it stands, no more than `most` characters of it.
+    /// Returns the line unchanged, cut to `most` characters.
     pub fn whole_line(line: &str, most: usize) -> Legible {
         let end = line
             .char_indices()
             .nth(most)
             .map_or(line.len(), |(end, _)| end);
-        // What is secret may be cut in two: a little more is looked at.
+        // A cut could split a secret, so a little more is redacted.
         let more = line.floor_char_boundary(end + LOOKED_AT);
         let words = redact(&line[..more]);
         let shown: String = words.chars().take(most).map(shown).collect();
@@ -68,7 +68,7 @@ impl Legible {
         })
     }
 
-    /// Line for line.
+    /// Keeps line ends.
     fn lines(text: &str) -> Legible {
         let text = text.replace("\r\n", "\n");
         Legible(
@@ -78,7 +78,7 @@ impl Legible {
         )
     }
 
-    /// No more than so many cells of it.
+    /// Cuts it to so many cells.
     pub fn cut(&self, cells: usize) -> Legible {
         Legible(human::cut(&self.0, cells).into_owned())
     }
@@ -98,14 +98,14 @@ impl fmt::Display for Legible {
     }
 }
 
-/// What stands for a character that is no letter to anybody.
+/// Replaces control characters and non-characters.
 fn shown(c: char) -> char {
     let code = u32::from(c);
     let is_none = code & 0xfffe == 0xfffe || (0xfdd0..=0xfdef).contains(&code);
     if is_command(c) || is_none { '·' } else { c }
 }
 
-/// Bytes that it takes on the page.
+/// Returns the bytes that a character takes on the page.
 fn weight(c: char) -> usize {
     if matches!(c, '<' | '>' | '&' | '"' | '\'') {
         "&#60;".len()
@@ -118,9 +118,9 @@ fn weight(c: char) -> usize {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ends {
     head: String,
-    /// Nothing where the head is all of it.
+    /// Empty if the head is the whole text.
     tail: String,
-    /// Bytes between them.
+    /// The number of bytes between them.
     between: u64,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Ends {
 const END: u64 = 64 << 10;
 
 impl Ends {
-    /// Of a file, however long it is; nothing where it can't be read.
+    /// Reads the ends of a file of any length; empty if it can't be read.
     pub fn read(path: &Path) -> Ends {
         files::open(path)
             .and_then(Ends::of_file)
@@ -156,7 +156,7 @@ impl Ends {
         })
     }
 
-    /// Of a text.
+    /// Returns the ends of a text.
     pub fn of(text: &str) -> Ends {
         let (head, tail) = (
             text.floor_char_boundary(END as usize),
@@ -181,19 +181,19 @@ impl Ends {
     }
 }
 
-/// As much of a text as there is room for on a page.
+/// The part of a text that fits on a page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extract {
     pub head: Legible,
     pub tail: Legible,
-    /// Bytes between them.
+    /// The number of bytes between them.
     pub left_out: u64,
-    /// Bytes that it takes on the page.
+    /// The bytes that it takes on the page.
     pub weight: usize,
 }
 
 impl Extract {
-    /// No more of `ends` than takes `room` bytes on the page, where each line takes `of_line` besides.
+    /// Cuts `ends` to `room` bytes on the page, where each line takes `of_line` more.
     pub fn within(ends: &Ends, room: usize, of_line: usize) -> Extract {
         let weigh = |c: char| if c == '\n' { 1 + of_line } else { weight(c) };
         let (head, tail) = (
@@ -229,7 +229,7 @@ impl Extract {
             }
             last = at;
         }
-        // Whole lines, where they are short enough.
+        // Cut at line ends, if lines are short enough.
         let whole = head[..first]
             .rfind('\n')
             .filter(|line| *line > first / 2)

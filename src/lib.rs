@@ -1,7 +1,7 @@
-//! The programs: flags, output, errors and exit codes. Each verb is a file with its `Args` beside its `run`; the doc
-//! comment of `Args` is its help, and the first line of that its one job.
+//! The programs: flags, output, errors and exit codes. Each verb is a file with `Args` and `run`; the doc
+//! comment of `Args` is its help, and its first line the verb's job.
 //!
-//! Decides nothing about tasks: it reads what was typed, calls the library and prints.
+//! Has no rules about tasks: it parses arguments, calls the library and prints.
 
 pub use context::Context;
 pub use error::CliError;

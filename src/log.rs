@@ -1,4 +1,4 @@
-//! `tavern-log`: the event log, and one item's history in words.
+//! `tavern-log`: prints the event log, or one item's history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// That there is no such event; `seen` is the last one that was looked at.
+    /// Prints that there is no such event; `seen` is the last event that was read.
     fn tell_of_nothing(
         &self,
         context: &Context,
@@ -179,7 +179,7 @@ impl Args {
                 .unwrap_or_default();
             line.push_str(&format!(" (event {}{token}{run})", entry.seq));
         }
-        // What happened to one item is told whole.
+        // The history of one item is not cut.
         let is_list = self.task.is_none() && !self.verbose && !self.diff;
         if is_list {
             context.out.line_of_list(entry, &line)?;
@@ -193,16 +193,16 @@ impl Args {
     }
 }
 
-/// The event as a person would tell it, with its time.
+/// Describes the event in a sentence, with its time.
 pub(super) fn sentence(entry: &Entry) -> String {
     format!("{} {}", clock::dated(entry.time), deed(entry))
 }
 
-/// The event as a person would tell it.
+/// Describes the event in a sentence.
 pub(super) fn deed(entry: &Entry) -> String {
     let task = match (&entry.task, &entry.queue) {
         (Some(task), _) => task.to_string(),
-        // An item that has no ID yet.
+        // An item without an ID.
         (None, Some(_)) if matches!(entry.change, TextChange::Removed { .. }) => nameless(entry),
         (None, Some(queue)) if entry.is_of_item() => {
             format!("{} of {queue}", nameless(entry))
@@ -313,12 +313,12 @@ pub(super) fn deed(entry: &Entry) -> String {
     if entry.kind == Kind::Claimed && entry.cause.is_some() {
         line.push_str(", which was answered");
     }
-    // It is what the item is called by already.
+    // The cause is the item's name, which the sentence already has.
     let is_name = |cause: &&String| {
         entry.task.is_none() && entry.is_of_item() && cause.starts_with('`') && cause.ends_with('`')
     };
     if let Some(cause) = entry.cause.as_ref().filter(|cause| !is_name(cause)) {
-        // What git said begins with what it did.
+        // git's message repeats its command.
         let more = by
             .strip_prefix(" by git ")
             .and_then(|done| cause.strip_prefix("git, ")?.strip_prefix(done));
@@ -338,7 +338,7 @@ pub(super) fn deed(entry: &Entry) -> String {
     line
 }
 
-/// An item without an ID, by the title that it had, else by the one that it has.
+/// Returns the old title of an item without an ID, else its new one.
 fn nameless(entry: &Entry) -> String {
     let title = entry
         .change
@@ -351,7 +351,7 @@ fn nameless(entry: &Entry) -> String {
     )
 }
 
-/// What a person added or changed, in a few words: the title of a new item, or what is different about an old one.
+/// Summarizes a person's edit: the title of a new item, or the changed parts of an old one.
 fn changed(entry: &Entry) -> Option<String> {
     let after = parse(entry.change.after()?).0;
     let new = after.items().first()?;
@@ -372,7 +372,7 @@ fn changed(entry: &Entry) -> Option<String> {
         .chain(is.keys())
         .filter(|name| was.get(*name) != is.get(*name))
         .collect();
-    // A move says that already.
+    // A move is already mentioned.
     words.extend(names.into_iter().filter(|name| *name != "status").cloned());
     if before.description(old) != after.description(new) {
         words.push("description".to_owned());
@@ -391,7 +391,7 @@ fn keys(document: &Document<'_>, item: &Item<'_>) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// How the event changed the item's text.
+/// Returns how the event changed the item's text.
 pub(super) fn diff(entry: &Entry) -> String {
     let (before, after) = (
         entry.change.before().unwrap_or(""),
@@ -406,7 +406,8 @@ pub(super) fn diff(entry: &Entry) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Rings `bell` when the log grows, until what is returned is dropped, and raises `end` when nobody reads any more.
+/// Rings `bell` when the log grows, until the returned value is dropped. Raises `end` when the reader of
+/// standard output has gone.
 fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<WatchOrLook, CliError> {
     board.make_folders()?;
     watch_reader(end.clone())?;
@@ -417,8 +418,8 @@ fn follow(board: &Board, bell: &Bell, end: &Interrupt) -> Result<WatchOrLook, Cl
     )
 }
 
-/// Nobody may write for hours, and only a write would tell that `tavern log --follow | head` has lost its reader: a
-/// thread asks the system to say so. It ends with the process.
+/// Only a write would notice that `tavern log --follow | head` has lost its reader, and the next may take
+/// hours. A thread polls for it, and ends with the process.
 fn watch_reader(end: Interrupt) -> std::io::Result<()> {
     let watch = move || {
         let stdout = std::io::stdout();

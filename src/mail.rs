@@ -1,4 +1,4 @@
-//! What a program in a sandbox has done for it outside, where the board can be written.
+//! Runs commands of a sandboxed program outside the sandbox, where the board can be written.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -11,7 +11,8 @@ use tavern_run::mail::{Letter, MAILBOX, Reply, is_sent, send};
 use super::error::CliError;
 use super::exit::Exit;
 
-/// Has `verb` done outside, if this is a sandbox and it can't be done in it. What it printed there is printed here.
+/// Runs `verb` outside if this is a sandbox in which it can't run, and prints its output here. Otherwise
+/// returns `None`.
 pub(super) fn sent(verb: &str, arguments: &[OsString], matches: &ArgMatches) -> Option<Exit> {
     let mailbox = std::env::var_os(MAILBOX).filter(|_| is_sent(verb))?;
     Some(
@@ -58,7 +59,7 @@ fn reply(
         .unwrap_or(Exit::Failed))
 }
 
-/// It was not told on the command line what it says.
+/// Returns true if the text comes from standard input, not from the arguments.
 fn reads(verb: &str, matches: &ArgMatches) -> bool {
     let place = match verb {
         "add" => "title",

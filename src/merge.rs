@@ -119,7 +119,7 @@ impl Verb for Args {
     }
 }
 
-/// A person has looked at what somebody has put there.
+/// Accepts a tip of the integration branch that a person has inspected.
 fn accept(context: &Context, site: &Site, commit: &str) -> Result<Exit, CliError> {
     let Some((branch, tip)) = site.accept_tip(commit, person())? else {
         let branch = site.integration();

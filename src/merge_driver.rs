@@ -1,4 +1,4 @@
-//! `tavern-merge-driver`: what git calls to merge a queue.
+//! `tavern-merge-driver`: merges a queue for git.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-merge-driver";
-    // It prints nothing in any form, and git passes a person's variables on to it.
+    // It prints no records, and git passes a person's variables on to it.
     const HAS_VARIABLES: bool = true;
     const FOR_AGENTS: bool = true;
 
@@ -46,7 +46,7 @@ impl Verb for Args {
             .unwrap_or_else(|| self.ours.display().to_string());
         let read = |path: &Path| read(path, &name);
         let (base, ours, theirs) = (read(&self.base)?, read(&self.ours)?, read(&self.theirs)?);
-        // Who holds what is known on one machine only; here two histories meet, perhaps of two machines.
+        // Leases are known on one machine only; the two histories may be of two machines.
         let merged = merge(&base, &ours, &theirs, &|_| false);
         if merged.has_markers {
             let message = format!("`{name}` can't be merged item by item");
@@ -69,7 +69,7 @@ impl Verb for Args {
     }
 }
 
-/// One of git's files; `name` is what people call it.
+/// Reads one of git's files; messages call it `name`.
 fn read(path: &Path, name: &str) -> Result<String, CliError> {
     let bytes = fs::read(path).map_err(|error| {
         let message = format!("can't read `{}`", path.display());

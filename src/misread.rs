@@ -1,4 +1,4 @@
-//! Lines that were likely meant as items and are none, of a list in which nothing else is to be done.
+//! Lines that were probably meant as items but are not, in a queue without other open items.
 
 use tavern_core::document::Item;
 use tavern_core::problem::{Position, Problem};
@@ -6,8 +6,8 @@ use tavern_core::problem::{Position, Problem};
 use super::overview::queue_read::QueueRead;
 use super::{Context, human};
 
-/// Tells of each of the queues without an open item how many such lines it has, where, and how they become items. Returns whether
-/// there are any.
+/// Prints the number of such lines for each queue without open items, where they are, and how to fix them.
+/// Returns true if there are any.
 pub(super) fn tell(context: &Context, read: &[QueueRead<'_>]) -> bool {
     let mut is_any = false;
     for QueueRead {

@@ -1,4 +1,4 @@
-//! A time in the past as people type it. Times without an offset are those of their clocks, as the log prints them.
+//! Past times as people type them. Times without an offset are local, as in the log.
 
 use chrono::{
     DateTime, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone,
@@ -8,13 +8,13 @@ use tavern_core::task::Timestamp;
 use tavern_store::config::Period;
 use tavern_sys::clock;
 
-/// Reads `2026-11-22T10:00`, `2026-11-22 10:00:30`, `2026-11-22`, `10:00` (the last one), `2h ago`, `today` or `yesterday` (when they
-/// began).
+/// Parses `2026-11-22T10:00`, `2026-11-22 10:00:30`, `2026-11-22`, `10:00` (the last one), `2h ago`, `today`
+/// or `yesterday` (their beginning).
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     read(text.trim(), &clock::now().with_timezone(&Local))
 }
 
-/// Reads `2026-11-22`, `today` or `yesterday`; gives the day as [`clock::day_of`] does.
+/// Parses `2026-11-22`, `today` or `yesterday`, and returns the day as [`clock::day_of`] does.
 pub(super) fn day(text: &str) -> Result<String, String> {
     let today = clock::now().with_timezone(&Local).date_naive();
     let day = named_day(text, today).or_else(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok());
@@ -40,7 +40,7 @@ fn read<Z: TimeZone>(text: &str, local: &DateTime<Z>) -> Result<Timestamp, Strin
     }
     let day = named_day(text, local.date_naive()).map(|day| day.to_string());
     let text = day.unwrap_or_else(|| text.replacen(' ', "T", 1));
-    // What is left out is zero.
+    // Missing parts are zero.
     let whole = ["", ":00", "T00:00:00"].map(|rest| format!("{text}{rest}"));
     if let Some(time) = whole
         .iter()

@@ -1,5 +1,5 @@
-//! A question as an item of a queue of its own: an agent answers it from what was found. The queue is the board's memory of what was
-//! asked, and the runs are that of the answers, which later questions find.
+//! A question as an item of its own queue: an agent answers it from search results. Later questions find the
+//! runs with the answers.
 
 use serde::Serialize;
 
@@ -22,10 +22,10 @@ use tavern_sys::files;
 /// The queue of questions.
 const QUEUE: &str = "questions";
 
-/// Earlier questions that an answerer is told of.
+/// The number of earlier questions in an answerer's prompt.
 const MOST_EARLIER: usize = 3;
 
-/// Characters of an earlier answer.
+/// The maximal length of an earlier answer, in characters.
 const LONGEST: usize = 300;
 
 #[derive(Serialize)]
@@ -37,10 +37,11 @@ struct ModelAnswer<'a> {
     text: &'a str,
 }
 
-/// Has `role` answer `question`, prints its answer, and then the sources. Nothing is queued where nobody could answer.
+/// Has `role` answer `question`, and prints the answer, then the sources. Nothing is queued if no agent could
+/// answer.
 ///
 /// # Errors
-/// Nobody could, or the board can't be read or written.
+/// No agent could answer, or the board can't be read or written.
 pub(super) fn inquire(
     context: &Context,
     board: &Board,
@@ -125,7 +126,8 @@ pub(super) fn inquire(
     Ok(exit)
 }
 
-/// The question as an item. One that would say more than words in a title (an ID, keys, a tick) is told whole below another one.
+/// Returns the question as an item. A question that would parse as more than a title (an ID, keys, a tick)
+/// goes whole into the description.
 fn item_of(question: &str, role: &str, more: &str) -> Result<NewItem, CliError> {
     let (title, rest) = crate::plan::parted(question)?;
     let new = |title: &str, words: &[&str]| NewItem {
@@ -166,7 +168,7 @@ fn item_of(question: &str, role: &str, more: &str) -> Result<NewItem, CliError> 
     })
 }
 
-/// Why there is no answer yet, and what to type.
+/// Explains why there is no answer yet, with a hint.
 fn open(task: &Task, end: &End) -> String {
     let id = &task.id;
     match (task.status(), end) {
@@ -197,13 +199,13 @@ fn printable_lines(text: &str) -> String {
         .collect()
 }
 
-/// What a run has said last, without its signal.
+/// Returns the last message of a run, without its signal.
 fn said(board: &Board, run: &Metadata) -> String {
     let bytes = files::read(board.run_dir(&run.run).join("result.txt")).unwrap_or_default();
     without_signal(&String::from_utf8_lossy(&bytes)).to_owned()
 }
 
-/// The last questions, and how their answers begin.
+/// Returns the last questions, and the beginnings of their answers.
 fn earlier(board: &Board) -> Option<String> {
     let mut runs = tavern_run::record::runs(board).unwrap_or_default();
     runs.retain(|run| run.queue == QUEUE && run.ended.is_some());
@@ -220,8 +222,8 @@ fn earlier(board: &Board) -> Option<String> {
     (!lines.is_empty()).then(|| format!("Asked before, the last below:\n\n{}", lines.join("\n>\n")))
 }
 
-/// What the search found. An answerer is told words of runs and of people's and agents' messages, which were written here; of all else,
-/// which git may have brought, nothing but the name.
+/// Returns the search results. An answerer gets the words of runs and messages, which were written here. Of
+/// everything else it gets only the name, since it may come from git.
 fn found(found: &[FoundPassage]) -> Option<String> {
     let line = |hit: &FoundPassage| {
         let Passage {
@@ -252,7 +254,7 @@ fn found(found: &[FoundPassage]) -> Option<String> {
     })
 }
 
-/// A line of a quotation, which is words in any queue.
+/// Returns a quoted line, which parses as prose in any queue.
 fn quoted(text: &str) -> String {
     format!("> {}", human::one_line(text))
 }

@@ -1,4 +1,4 @@
-//! Whether words ask for something that may be known, or for work. Pure.
+//! Whether words ask a question or request work. Pure.
 
 /// What somebody wants who says something to the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -9,7 +9,7 @@ pub enum Intent {
     Work,
 }
 
-/// What a sentence begins with that asks for nothing but an answer.
+/// The first words of questions.
 const ASKING: [&str; 36] = [
     "am", "are", "aren't", "can", "could", "did", "didn't", "does", "doesn't", "had", "has",
     "hasn't", "haven't", "how", "how's", "is", "isn't", "may", "should", "was", "wasn't", "were",
@@ -17,15 +17,16 @@ const ASKING: [&str; 36] = [
     "whose", "why", "will", "would",
 ];
 
-/// Words that begin a question before one of [`PERSONS`], and an order before all others: "do the thing", "have it built".
+/// Words that begin a question before one of [`PERSONS`], and else an order: "do the thing", "have it built".
 const ORDERING: [&str; 3] = ["do", "don't", "have"];
 const PERSONS: [&str; 4] = ["i", "you", "we", "they"];
 
-/// The marks of a question in the scripts of the world.
+/// Question marks of several scripts.
 const MARKS: [char; 5] = ['?', '？', '؟', '\u{37e}', '՞'];
 
 impl Intent {
-    /// What `text` asks for: to know, if its last sentence ends with the mark of a question or its first begins with such a word.
+    /// Returns `Question` if the last sentence of `text` ends with a question mark, or the first begins with
+    /// a question word.
     pub fn of(text: &str) -> Intent {
         let text = text.trim();
         let last = text.trim_end_matches(|c: char| {

@@ -1,4 +1,4 @@
-//! What a board has said so far: its items, runs, learnings and log, in passages that can be searched.
+//! The texts of a board (items, runs, learnings, log) as searchable passages.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,14 +16,14 @@ use tavern_store::{Archived, Board, walk_log};
 use tavern_sys::files;
 use tavern_sys::secrets::redact;
 
-/// Bytes of one passage that are searched, and of all.
+/// Bytes that are searched of one passage, and of all.
 const LONGEST: usize = 64 << 10;
 const MOST: usize = 64 << 20;
 
-/// Events that are looked at, the newest.
+/// The number of newest events that are searched.
 const MOST_EVENTS: usize = 50_000;
 
-/// Where a passage is from.
+/// The source of a passage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PassageKind {
@@ -34,7 +34,7 @@ pub enum PassageKind {
     Event,
 }
 
-/// Something that was written down.
+/// A text of the board.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Passage {
     pub source: PassageKind,
@@ -42,12 +42,12 @@ pub struct Passage {
     pub name: String,
     pub task: Option<TaskId>,
     pub title: String,
-    /// How the item stands, how the run ended, what the event is.
+    /// The status of the item, the outcome of the run, or the kind of the event.
     pub state: String,
     pub at: Option<Timestamp>,
-    /// Who said it.
+    /// The author.
     pub by: Option<String>,
-    /// What to type to see all of it.
+    /// The command that shows all of it.
     pub todo: String,
     #[serde(skip)]
     pub text: String,
@@ -56,15 +56,15 @@ pub struct Passage {
 /// The passages of a board.
 #[derive(Debug, Default)]
 pub struct Passages {
-    /// Those of runs first, then learnings, items, events; each the newest first.
+    /// Runs first, then learnings, items, events; each newest first.
     pub all: Vec<Passage>,
     bytes: usize,
-    /// Passages that were left out, since there is too much.
+    /// The number of passages that were left out because of the size limit.
     pub left_out: usize,
 }
 
 impl Passages {
-    /// Reads them, and tells on a terminal how far it is. What can't be read is not there.
+    /// Reads all passages, with a progress bar on a terminal. Skips unreadable ones.
     ///
     /// # Errors
     /// The board can't be listed.
@@ -107,7 +107,7 @@ impl Passages {
     }
 
     fn add(&mut self, mut passage: Passage) {
-        // Before anything is cut out of it: of a key without its beginning nobody knows what it is.
+        // Redacted before the cut: half a key is not recognized.
         if let Cow::Owned(told) = redact(&passage.text) {
             passage.text = told;
         }
@@ -131,7 +131,7 @@ impl Passages {
             item.id
                 .iter()
                 .for_each(|id| drop(titles.insert(id.clone(), title.clone())));
-            // What is archived has an ID, or can't be named.
+            // An archived item has an ID, or can't be named.
             let name = item
                 .id
                 .as_ref()
@@ -158,7 +158,7 @@ impl Passages {
         let mut seen = 0;
         walk_log(board, None, &mut |entry| {
             seen += 1;
-            // What was sent is told once more, and a learning has a file of its own.
+            // Messages are read elsewhere, and a learning has its own file.
             let is_own = !matches!(entry.kind, Kind::Told | Kind::Learned | Kind::Diagnosed);
             if let Some(cause) = entry.cause.filter(|_| is_own) {
                 let title = entry.task.as_ref().and_then(|task| titles.get(task));
@@ -192,7 +192,7 @@ fn of_run(board: &Board, run: Metadata) -> Passage {
         .as_deref()
         .filter(|_| run.outcome != Some(Outcome::Success));
     let others = [run.summary.as_str(), reason.unwrap_or_default()];
-    // A summary is mostly the beginning of what it said.
+    // A summary is mostly the beginning of the message.
     let others = others
         .into_iter()
         .filter(|part| !said.contains(part.trim_end_matches('…')));

@@ -1,36 +1,36 @@
-//! A full-text search in memory, over passages that are gathered anew for each question.
+//! A full-text index in memory, built anew for each question.
 
 use rusqlite::{Connection, params};
 
 use super::passage::Passage;
 
-/// How many words of a passage are shown.
+/// The number of words of a passage that are shown.
 const SHOWN: u32 = 32;
 
-/// Words that any question has, and that tell nothing of what it is about.
+/// Stop words: common in all questions.
 const COMMON: &str = " a about after all already am an and any are as at be been before but by can could did do does \
     doesn't ever for from get had has have how i if in into is isn't it its just me my never not now of on or our \
     please say she should so some that the their them then there these they this those to us was we were what when \
     where which who whose why will with would yet you your ";
 
-/// Passages, and the words that they have.
+/// Indexed passages.
 pub struct PassageIndex {
     connection: Connection,
     passages: Vec<Passage>,
 }
 
-/// A passage that has words of a question, the best first.
+/// A passage that matches a question.
 pub struct FoundPassage {
     pub passage: Passage,
-    /// The part of it where the words stand.
+    /// The part that matches.
     pub excerpt: String,
 }
 
 impl PassageIndex {
-    /// Reads `passages`: of two that fit as well the earlier is found first.
+    /// Indexes `passages`. Of equally good matches, the earlier one comes first.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Fails if memory runs out.
     pub fn of(passages: Vec<Passage>) -> rusqlite::Result<PassageIndex> {
         let mut connection = Connection::open_in_memory()?;
         connection.execute_batch(
@@ -56,10 +56,10 @@ impl PassageIndex {
         })
     }
 
-    /// The passages that have words of `question`, at most `most` and at most two of an item, the best first.
+    /// Returns the best matches for `question`, at most `most`, and at most two of an item.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Fails if memory runs out.
     pub fn find(mut self, question: &str, most: usize) -> rusqlite::Result<Vec<FoundPassage>> {
         let Some(query) = query(question) else {
             return Ok(Vec::new());
@@ -69,7 +69,7 @@ impl PassageIndex {
                 "SELECT rowid, snippet(passages, 1, '', '', '…', {SHOWN}) FROM passages WHERE passages MATCH ?1 \
                  ORDER BY bm25(passages, 4.0, 1.0), rowid LIMIT ?2"
             ))?;
-            // More are asked for than shown, since an item may have many.
+            // More rows are selected, since one item may have many.
             let rows = select.query_map(params![query, (most * 20) as u32], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
@@ -92,7 +92,7 @@ impl PassageIndex {
     }
 }
 
-/// An output may be one long word.
+/// Cuts long words: an output may be one.
 fn with_short_words(text: &str) -> String {
     let cut = |word: &str| match word.char_indices().nth(LONGEST_WORD) {
         Some((end, _)) => format!("{}… ", &word[..end]),
@@ -101,10 +101,10 @@ fn with_short_words(text: &str) -> String {
     text.split_inclusive(char::is_whitespace).map(cut).collect()
 }
 
-/// Characters of a word that are shown.
+/// The maximal length of a word, in characters.
 const LONGEST_WORD: usize = 60;
 
-/// What is looked for: any of the words that tell what it is about, each as it is typed; of CJK any two that stand side by side.
+/// Returns the query: any of the words that are not stop words; for CJK, any pair of neighbours.
 fn query(question: &str) -> Option<String> {
     let is_common = |word: &&str| COMMON.contains(&format!(" {} ", word.to_lowercase()));
     let edge = |c: char| !c.is_alphanumeric();
@@ -123,7 +123,7 @@ fn query(question: &str) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" OR "))
 }
 
-/// A word as a phrase of the query; a run of CJK as its pairs.
+/// Returns a word as a phrase of the query; a run of CJK as its pairs.
 fn terms(word: &str) -> Vec<String> {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', " "));
     let signs: Vec<char> = word.chars().filter(|sign| is_cjk(*sign)).collect();
@@ -137,7 +137,7 @@ fn terms(word: &str) -> Vec<String> {
     }
 }
 
-/// Scripts that set no spaces between words: each sign counts as one.
+/// Puts spaces around each CJK character, since these scripts don't separate words.
 fn spaced(text: &str) -> String {
     if !text.chars().any(is_cjk) {
         return text.to_owned();
@@ -153,7 +153,7 @@ fn spaced(text: &str) -> String {
         .collect()
 }
 
-/// The text again, of which [`spaced`] made it, with single spaces.
+/// Reverses [`spaced`], with single spaces.
 fn closed(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut whole = String::new();

@@ -1,4 +1,4 @@
-//! What the search finds, and how it is printed.
+//! Search results, and how they are printed.
 
 use serde::Serialize;
 
@@ -18,13 +18,13 @@ struct AnswerSource<'a> {
 /// The sources of an answer.
 pub(super) struct Searched {
     pub found: Vec<FoundPassage>,
-    /// Passages that were searched, and that were not.
+    /// The number of passages that were searched, and that were left out.
     searched: usize,
     left_out: usize,
 }
 
 impl Searched {
-    /// Looks for the words of `question` in all that `board` has; `most` sources are kept.
+    /// Searches `board` for the words of `question`; keeps `most` sources.
     ///
     /// # Errors
     /// The board can't be read.
@@ -50,7 +50,7 @@ impl Searched {
         })
     }
 
-    /// Prints the sources; there may be none.
+    /// Prints the sources, if any.
     pub fn print(&self, context: &Context) -> Result<Exit, CliError> {
         for hit in &self.found {
             let record = AnswerSource {
@@ -80,7 +80,7 @@ impl Searched {
     }
 }
 
-/// Where it is from, when it was said and by whom.
+/// Returns the columns: source, time, author.
 pub(super) fn columns(passage: &Passage) -> String {
     let kind = match passage.source {
         PassageKind::Item => "item",
@@ -101,7 +101,7 @@ pub(super) fn columns(passage: &Passage) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ") + " "
 }
 
-/// The words that were found, and what to type.
+/// Returns the excerpt, and the command that shows all.
 fn told(hit: &FoundPassage) -> String {
     let excerpt = Some(&hit.excerpt).filter(|excerpt| !excerpt.is_empty());
     let excerpt = excerpt.map(|excerpt| format!("    {}\n", human::one_line(excerpt)));

@@ -1,4 +1,4 @@
-//! What is wrong with queues and task files: in each of them, and between them.
+//! Problems of queues and task files, each by itself and between them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -25,17 +25,17 @@ use tavern_sys::process::quoted;
 use super::fault::{Fault, Faults, KEPT, not_kept, not_passed, shown};
 use super::mentions::mentioned;
 
-/// A text that could be read, with the name by which messages call it.
+/// A readable text, with its name for messages.
 pub(super) struct Page {
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) text: String,
-    /// It is looked at itself; else it is there for what the others say of it.
+    /// Whether it is checked itself; otherwise it is read only for references from the others.
     pub(super) is_wanted: bool,
 }
 
-/// What is to be looked at: `files`, or without any all queues of the board. Of files that are named the board's other
-/// queues are read too, for what items say of each other.
+/// Reads `files`, or all queues of the board if none are named. The board's other queues are read too, to
+/// check references between items.
 pub(super) fn gather(
     board: Option<&Board>,
     files: &[String],
@@ -73,7 +73,7 @@ pub(super) fn gather(
         }
     }
     let mut pages: Vec<Page> = Vec::new();
-    // Each is known by where it leads, and asked for that once.
+    // Pages are keyed by their real path, which is resolved once.
     let mut known: HashMap<PathBuf, usize> = HashMap::new();
     for (path, is_wanted) in wanted
         .into_iter()
@@ -110,7 +110,7 @@ pub(super) fn gather(
     Ok(pages)
 }
 
-/// The board's queue files, and what stands in their place.
+/// Returns the board's queue files, and other files in their folder that are meant as queues.
 fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
     let queues: Vec<PathBuf> = board
         .queues()?
@@ -129,14 +129,14 @@ fn paths(board: &Board) -> Result<Vec<PathBuf>, CliError> {
     Ok(queues.into_iter().chain(odd).collect())
 }
 
-/// Problems of one file that are shown.
+/// The maximal number of problems shown of one file.
 const MOST_PROBLEMS: usize = 500;
 
 #[expect(clippy::result_large_err, reason = "made once a queue, and printed")]
 fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> {
     let name = shown(path, here);
     let is_known = board.is_some_and(|board| board.has_seen(path));
-    // What Tavern knows of it is put back where there is no file.
+    // Tavern restores a known queue where the file is missing.
     let put_back = if is_known { "; tavern check --fix" } else { "" };
     let move_away = format!("{}{put_back}", hints::move_away(&name));
     let whole = |message: String, hint: &str| {
@@ -208,7 +208,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
                 "{as_it_was}save the file as UTF-8: iconv -f {from} -t UTF-8 {}",
                 quoted(&name)
             );
-            // What can't be read is shown as `�`, which takes up three bytes.
+            // Invalid bytes are shown as `�`, which takes up three bytes.
             Err(Fault::at(
                 &name,
                 &text,
@@ -218,7 +218,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     }
 }
 
-/// What is wrong with the wanted ones of the pages.
+/// Checks the wanted pages.
 pub(super) fn look(
     pages: &[Page],
     board: Option<&Board>,
@@ -237,7 +237,7 @@ pub(super) fn look(
         .zip(&documents)
         .map(|(page, document)| (page.name.as_str(), document))
         .collect();
-    // Asked for one by one, each would look at all the others.
+    // Looking up each one singly would list all the others each time.
     let queues: HashMap<PathBuf, String> = board
         .and_then(|board| board.queues().ok())
         .into_iter()
@@ -251,7 +251,7 @@ pub(super) fn look(
         };
         queues.get(&page.path).cloned().or_else(own)
     };
-    // A dry run has mended them here only.
+    // In a dry run, fixes are only in memory.
     let texts = pages
         .iter()
         .map(|page| (page.path.clone(), page.text.clone()))
@@ -281,7 +281,7 @@ pub(super) fn look(
             continue;
         }
         if let Some(board) = board {
-            // Of task files only those that are named are mended.
+            // Task files are fixed only if they are named.
             let file = Some(&page.name).filter(|_| !page.path.starts_with(board.path("queues")));
             let doubles = problems
                 .iter_mut()
@@ -342,8 +342,9 @@ pub(super) fn look(
     }
 }
 
-/// What items lack as config.yaml and this machine are, and what they ask for that nobody does. Each thing is told once a
-/// document, at the first item, since one line of the front matter may ask for it on behalf of all.
+/// Returns what items lack with this config.yaml on this machine, and references to unknown roles and
+/// runners. Each problem is reported once a document, at the first item, since one line of the front matter
+/// may apply to all.
 fn unmet(
     document: &Document<'_>,
     config: &Config,
@@ -357,7 +358,7 @@ fn unmet(
             .is_some_and(|role| role.does == Does::Review)
     };
     let (nobody, roles) = (TaskId::nobody(), config.known_roles());
-    // With how many others it is told.
+    // With the number of other items that have it.
     let mut problems: Vec<(Problem, usize)> = Vec::new();
     let mut tell = |problem: Problem| {
         let told = (problem.code, &problem.message, &problem.hint);
@@ -437,7 +438,7 @@ fn unmet(
                 ));
             }
         }
-        // Who does not review was told above.
+        // A missing reviewer was reported above.
         let is_told = |lack: &Lack| matches!(lack, Lack::NoReviewer(_));
         for lack in lacks(number)
             .into_iter()
@@ -469,7 +470,7 @@ fn unmet(
             .map_or(RunnerKind::Command, |entry| entry.kind);
         let mut limits = kind.unkept(&task.budget);
         if runner != settings.runner {
-            // With its own runner the role's limits are told nowhere else.
+            // With a runner of its own, this is the only report of the role's limits.
             limits.extend(kind.unkept(&settings.budget));
             limits.sort_unstable();
             limits.dedup();
@@ -521,7 +522,7 @@ fn unmet(
     problems.into_iter().map(|(problem, _)| problem).collect()
 }
 
-/// What to type, or the known name that a mistyped one was meant to be.
+/// Returns the likely name that was mistyped, or a hint.
 fn hint(lack: &Lack, config: &Config, queue: Option<&str>) -> String {
     let meant = match lack {
         Lack::NoRole(role) => guess(role, config.roles.keys()),
@@ -533,7 +534,7 @@ fn hint(lack: &Lack, config: &Config, queue: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// Files that items tell an agent to follow, and that are neither in the work tree nor merged.
+/// Reports files that items refer to, and that are neither in the work tree nor merged.
 fn missing_specs(document: &Document<'_>, site: &Site) -> Vec<Problem> {
     let (mut problems, board) = (Vec::new(), &site.board);
     let object = |path: &str| {
@@ -550,7 +551,7 @@ fn missing_specs(document: &Document<'_>, site: &Site) -> Vec<Problem> {
     {
         for span in mentioned(document.block(item)) {
             let path = &document.block(item)[span.clone()];
-            // A file of the repository is meant only where its folder is one.
+            // A path counts as the repository's only if its folder exists there.
             let folder = path.split('/').next().unwrap_or_default();
             let is_ours = board.root().join(folder).is_dir();
             if is_ours && !board.root().join(path).exists() && !is_merged(path) {
@@ -565,7 +566,7 @@ fn missing_specs(document: &Document<'_>, site: &Site) -> Vec<Problem> {
     problems
 }
 
-/// It may be taken some day without a person's doing.
+/// Returns true if it may be claimed some day without a person.
 fn is_ahead(status: Status) -> bool {
     matches!(
         status,

@@ -1,4 +1,4 @@
-//! One thing that is wrong, as it is printed.
+//! One problem, as it is printed.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use serde::Serialize;
 use crate::human;
 use tavern_core::problem::{Position, Problem, Severity, one_line, render};
 
-/// What to do about a limit that a runner does not keep.
+/// The hint for a limit that a runner does not enforce.
 pub(super) const KEPT: &str =
     "set `minutes` or `memory_mb`, which every runner enforces, or use a runner of kind claude";
 
-/// What to do about a cap that a runner's runs don't count for.
+/// The hint for a cap that does not count a runner's runs.
 pub(super) const COUNTED: &str =
     "cap `minutes` besides, for which all runs count, or use a runner of kind claude";
 
-/// That `runner` does not keep some of a budget's limits.
+/// Returns the message that `runner` does not enforce some limits of a budget.
 pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
     let names: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
     format!(
@@ -24,7 +24,7 @@ pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
     )
 }
 
-/// That the variable `name` does not get to `what`, and what to do about it.
+/// Returns message and hint for a variable `name` that is not passed to `what`.
 pub(super) fn not_passed(name: &str, what: &str) -> (String, String) {
     let message = format!("${name} is set here, and not passed on to {what}");
     (
@@ -33,12 +33,12 @@ pub(super) fn not_passed(name: &str, what: &str) -> (String, String) {
     )
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Serialize)]
 pub(crate) struct Fault {
-    /// From the folder that the program was started in, if it is below.
+    /// Relative to the current folder, if below it.
     pub(super) file: String,
-    /// Counted from 1, if it is about one place.
+    /// Counted from 1; `None` if it concerns the whole file.
     pub(crate) line: Option<usize>,
     /// In characters, counted from 1.
     column: Option<usize>,
@@ -47,13 +47,13 @@ pub(crate) struct Fault {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// As people read it.
+    /// As printed for people.
     #[serde(skip)]
     pub(super) text: String,
 }
 
 impl Fault {
-    /// At one place of a text.
+    /// Returns a problem at one place of a text.
     pub(super) fn at(file: &str, text: &str, problem: &Problem) -> Fault {
         let place = Position::of(text, problem.span.start);
         Fault {
@@ -68,7 +68,7 @@ impl Fault {
         }
     }
 
-    /// In one line: where, what, and what to do about it.
+    /// Returns place, message and hint in one line.
     pub(crate) fn sentence(&self) -> String {
         let place = [self.line, self.column]
             .into_iter()
@@ -84,7 +84,7 @@ impl Fault {
         ))
     }
 
-    /// About a file, or a folder, as a whole.
+    /// Returns a problem of a whole file or folder.
     pub(super) fn whole(
         severity: Severity,
         code: &'static str,
@@ -109,15 +109,15 @@ impl Fault {
     }
 }
 
-/// What was found to be wrong so far.
+/// The problems found so far.
 pub(super) struct Faults<'a> {
-    /// Paths are shown from there.
+    /// The folder that paths are shown relative to.
     pub(super) here: &'a Path,
     pub(super) found: Vec<Fault>,
 }
 
 impl Faults<'_> {
-    /// About a file, or a folder, as a whole.
+    /// Adds an error about a whole file or folder.
     pub(super) fn error(
         &mut self,
         code: &'static str,
@@ -134,7 +134,7 @@ impl Faults<'_> {
         ));
     }
 
-    /// About a file, or a folder, as a whole.
+    /// Adds a warning about a whole file or folder.
     pub(super) fn warning(
         &mut self,
         code: &'static str,
