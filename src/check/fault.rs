@@ -152,7 +152,7 @@ impl Faults<'_> {
     }
 }
 
-/// A path as people would type it.
+/// Returns a path as people would type it.
 pub(crate) fn shown(path: &Path, here: &Path) -> String {
     let shown = path.strip_prefix(here).unwrap_or(path);
     if shown.as_os_str().is_empty() {

@@ -1,7 +1,8 @@
-//! `tavern-check --fix`: what can be mended without a person, IDs that stand twice, and files or lines that were lost, is shown
-//! and done.
+//! `tavern-check --fix`: shows and fixes problems that need no person: duplicate IDs, and lost files or
+//! lines.
 //!
-//! What a dry run prints is what the run does: both make the same plan, and fresh IDs come from the text that they name.
+//! A dry run prints exactly the changes of a real run: both make the same plan, and fresh IDs derive from
+//! their text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,23 +21,23 @@ use super::documents::Page;
 use super::fault::shown;
 use super::git_files;
 
-/// A queue that is to be another.
+/// A queue, or a file for git, to be changed.
 struct QueueFix {
     name: String,
     queue: Queue,
     before: String,
     after: String,
-    /// In words, a line each.
+    /// Descriptions, one per line.
     done: Vec<String>,
     how: How,
 }
 
 enum How {
-    /// IDs are replaced.
+    /// Duplicate IDs are replaced.
     Mend,
-    /// It is there no more, or empty.
+    /// The file is missing or empty.
     PutBack(Lost),
-    /// What git is told lacks lines, of those that were `found`.
+    /// A file for git lacks lines of those that were `found`.
     Complete {
         name: &'static str,
         found: Option<String>,
@@ -47,12 +48,12 @@ enum How {
 struct Record<'a> {
     file: &'a str,
     fixed: &'a [String],
-    /// Unified.
+    /// In unified format.
     diff: String,
 }
 
-/// Shows what can be mended, and mends it unless it is only asked for. `pages` are as they are then. Gives the names of
-/// the files that were mended.
+/// Shows the possible fixes, and applies them unless this is a dry run. Updates `pages`, and returns the
+/// names of the fixed files.
 pub(super) fn fix(
     context: &Context,
     board: &Board,
@@ -60,7 +61,7 @@ pub(super) fn fix(
     pages: &mut Vec<Page>,
 ) -> Result<Vec<String>, CliError> {
     let here = context.here();
-    // Of a dry run the board knows what the files are to say.
+    // In a dry run, the board holds the files' settled text.
     for page in pages.iter_mut().filter(|_| board.is_dry()) {
         let queue = board.queue(&page.path.to_string_lossy(), &here);
         page.text = queue
@@ -136,7 +137,7 @@ pub(super) fn fix(
         }
         mended.push(name);
     }
-    // Who has a file looked after goes on with its items by their IDs.
+    // Tavern tracks a named file's items by their IDs from now on.
     for page in pages
         .iter()
         .filter(|page| page.is_wanted && !parse(&page.text).0.items().is_empty())
@@ -170,10 +171,10 @@ fn plan(
         .collect();
     let own = board.path("queues");
     let drafts = pages.iter().map(|(page, queue)| mend::Mendable {
-        // Wherever one stands, the same text gets the same ID.
+        // The same text gets the same ID in each place.
         name: &queue.id,
         text: &page.text,
-        // A task file that is nobody's but a person's is left alone unless it is named.
+        // A task file outside the board is changed only if it is named.
         may_change: page.is_wanted && (!files.is_empty() || page.path.starts_with(&own)),
     });
     let mut places: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
@@ -243,7 +244,7 @@ fn plan(
     } else {
         Vec::new()
     };
-    // What is no text is a person's to move away.
+    // A file that is not text is left to a person.
     let completed = incomplete.into_iter().filter_map(|(name, lacking)| {
         let (Incomplete { found, lacks, text }, path) = (lacking.ok()?, board.path(name));
         Some(QueueFix {
@@ -264,7 +265,7 @@ fn plan(
     Ok(put_back.chain(mended).chain(completed).collect())
 }
 
-/// Who has the better right to an ID that stands twice.
+/// Returns the claim of an item on its duplicate ID.
 fn right(board: &Board, queue: &Queue, document: &Document<'_>, item: &Item<'_>) -> Right {
     let Some(id) = &item.id else {
         return Right::None;
@@ -272,7 +273,7 @@ fn right(board: &Board, queue: &Queue, document: &Document<'_>, item: &Item<'_>)
     if board.title_by(queue, id).as_deref() != Some(document.title(item)) {
         return Right::Queue;
     }
-    // A lease that can't be read is somebody's.
+    // An unreadable lease counts as held.
     let is_held = board.lease(id).map_or(true, |lease| {
         lease.is_some_and(|lease| lease.queue == queue.id)
     });

@@ -1,4 +1,5 @@
-//! What git is told of a board, and lacks: it takes what is volatile into commits, or merges queues line by line.
+//! Lines that a board's .gitignore and .gitattributes lack. Without them git commits volatile files, or
+//! merges queues line by line.
 
 use std::io;
 
@@ -11,7 +12,7 @@ use tavern_git::Repository;
 use tavern_store::{ATTRIBUTES, Board, IGNORE, Incomplete};
 use tavern_sys::files;
 
-/// The names of those that lack something, each with that, or why it can't be mended.
+/// Returns the files with missing lines: the lines, or the error that prevents a fix.
 pub(super) fn incomplete(board: &Board) -> Vec<(&'static str, io::Result<Incomplete>)> {
     let Ok(repository) = Repository::discover(board.root()) else {
         return Vec::new();
@@ -25,14 +26,14 @@ fn lacking(
     repository: &Repository,
     versioned: Option<Versioned>,
 ) -> Vec<(&'static str, io::Result<Incomplete>)> {
-    // Who wants queues merged by git alone has no such setting.
+    // Without the driver in git's configuration, git itself merges queues.
     let is_wanted = |name: &&str| {
         *name == IGNORE
             || repository
                 .setting(DRIVER)
                 .is_ok_and(|driver| driver.is_some())
     };
-    // What a drain of a plain file leaves hides all of itself, but git reads no link.
+    // The .gitignore left by a drain of a plain file hides the whole folder, but git does not read a link.
     let is_ours = |name: &&str| !board.is_volatile() || board.path(name).is_symlink();
     let names = [IGNORE, ATTRIBUTES]
         .into_iter()
@@ -48,7 +49,8 @@ fn lacking(
     names.filter_map(whole).collect()
 }
 
-/// Queues that git tracks change with each switch of branches, unless somebody wants that.
+/// Warns about queues tracked by git, unless .gitignore says they should be: they change with each switch of
+/// branches.
 fn check_tracked(board: &Board, versioned: Option<Versioned>, faults: &mut Faults<'_>) {
     let path = board.path(IGNORE);
     let is_said = || files::read_text(&path).is_ok_and(|text| says_of_queues(&text));

@@ -1,14 +1,14 @@
-//! Files that an item's words send an agent to. Only where it is clear that a file of the repository is meant.
+//! Files that an item's text refers to; only references that clearly mean a file of the repository.
 
 use std::ops::Range;
 
-/// Endings of files that are written to be followed.
+/// Extensions of files that people write as instructions.
 const ENDINGS: [&str; 6] = [".md", ".adoc", ".rst", ".txt", ".yaml", ".json"];
 
-/// Words after which a path is one to look at.
+/// Words before such a path.
 const VERBS: [&str; 6] = ["follow", "follows", "obey", "per", "read", "see"];
 
-/// And pairs of words.
+/// Pairs of words before such a path.
 const PHRASES: [(&str, &str); 6] = [
     ("according", "to"),
     ("as", "in"),
@@ -18,8 +18,8 @@ const PHRASES: [(&str, &str); 6] = [
     ("specified", "in"),
 ];
 
-/// Where in `block` the paths stand, without anchors and line numbers: of links, and after words such as `follow`. What
-/// stands in fences and code is a program's.
+/// Returns the ranges of paths in `block`, without anchors and line numbers: of links, and after words such
+/// as `follow`. Code and fenced blocks are skipped.
 pub(super) fn mentioned(block: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut start, mut is_code) = (0, false);
@@ -48,7 +48,7 @@ pub(super) fn mentioned(block: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The path at the beginning of `word`, if it is plainly one of a file below the root.
+/// Returns the path at the beginning of `word`, if it clearly is a file below the root.
 fn path_in(word: &str) -> Option<Range<usize>> {
     let from = word.len()
         - word
@@ -59,7 +59,7 @@ fn path_in(word: &str) -> Option<Range<usize>> {
         .find(|c| !is_path(c))
         .unwrap_or(word.len() - from);
     let path = word[from..from + length].trim_end_matches('.');
-    // `https://…`, `~/…`, `*.md` go on with something else.
+    // `https://…`, `~/…` and `*.md` continue with other characters.
     let next = word[from + path.len()..]
         .trim_start_matches('.')
         .chars()

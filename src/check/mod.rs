@@ -1,4 +1,4 @@
-//! `tavern-check`: everything wrong with a board, told with its place and a hint.
+//! `tavern-check`: reports all problems of a board, with places and hints.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ impl Verb for Args {
         let here = context.here();
         let board = match context.board() {
             Ok(board) => Some(board),
-            // A task file may be mended and looked at anywhere.
+            // A task file may be checked and fixed anywhere.
             Err(_) if !self.files.is_empty() && self.fix => {
                 Some(context.board_or_place(&self.files)?)
             }
@@ -62,7 +62,7 @@ impl Verb for Args {
         let settings = board
             .as_ref()
             .and_then(|board| fs::canonicalize(board.path(FILE)).ok());
-        // It goes by its name from anywhere in the repository.
+        // config.yaml is found by its name from anywhere in the repository.
         let folders = || {
             let of_board = board.iter().flat_map(|board| [board.root(), board.dir()]);
             std::iter::once(here.as_path()).chain(of_board)
@@ -95,7 +95,7 @@ impl Verb for Args {
         {
             Ok(config) => Some(config.unwrap_or_default()),
             Err(error) => {
-                // Of files, what is wrong with the settings is not what was asked.
+                // If files are named, problems of the settings are not reported.
                 faults
                     .found
                     .extend(files.is_empty().then(|| flaw(&error, &here, CONFIG)));
@@ -108,7 +108,7 @@ impl Verb for Args {
         if let Some(board) = board.as_ref().filter(|_| self.fix)
             && board.lost_queues()?.is_empty()
         {
-            // What was saved by hand is taken over first, as it would be by any program.
+            // As in any program, external edits are first taken over.
             board.settle()?;
         }
         let mut pages = documents::gather(board.as_ref(), files, &mut faults)?;
@@ -167,8 +167,8 @@ impl Verb for Args {
     }
 }
 
-/// The errors that queues would have with these texts, in the light of the other queues and of the config; without one those of the
-/// texts alone.
+/// Returns the errors that queues would have with these texts, given the other queues and the config. Without
+/// a config, only errors of the texts are returned.
 pub(super) fn errors_if(
     board: &Board,
     texts: &[(&Queue, &str)],
@@ -180,7 +180,7 @@ pub(super) fn errors_if(
         found: Vec::new(),
     };
     let mut others = documents::gather(Some(board), &[], &mut faults)?;
-    // Those of the others are none of these.
+    // Problems of reading the other queues don't count.
     faults.found.clear();
     others.retain(|page| texts.iter().all(|(queue, _)| page.path != queue.path));
     others.iter_mut().for_each(|page| page.is_wanted = false);
@@ -190,7 +190,7 @@ pub(super) fn errors_if(
         text: (*text).to_owned(),
         is_wanted: true,
     });
-    // Whoever types it, or has been asked about it, is no git.
+    // The text comes from a person here, not from git.
     let board = board.clone().trusting_all();
     documents::look(
         &pages.chain(others).collect::<Vec<_>>(),
@@ -204,7 +204,7 @@ pub(super) fn errors_if(
     Ok(faults.found)
 }
 
-/// What is wrong with the board's schedules.
+/// Reports problems of the board's schedules.
 fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
     let flawed = |error| flaw(&error, faults.here, SCHEDULE);
     let schedules = match Schedules::load(board.dir()) {
@@ -236,11 +236,11 @@ fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
     faults.found.extend(found);
 }
 
-/// What a flaw of config.yaml is called, and one of a schedule: if the file can't be read, and if it is wrong.
+/// The codes of a flaw in config.yaml and in schedules: for an unreadable file, and for a wrong one.
 const CONFIG: [&str; 2] = ["unreadable-config", "broken-config"];
 const SCHEDULE: [&str; 2] = ["unreadable-schedules", "broken-schedule"];
 
-/// What is wrong with settings.
+/// Converts an error of settings to a problem.
 fn flaw(error: &ConfigError, here: &Path, [unreadable, broken]: [&'static str; 2]) -> Fault {
     let flaw = match error {
         ConfigError::Read { path, source } => {
@@ -276,7 +276,7 @@ fn flaw(error: &ConfigError, here: &Path, [unreadable, broken]: [&'static str; 2
     }
 }
 
-/// A board as messages call it: `queue main and .tavern`.
+/// Describes a board in messages: `queue main and .tavern`.
 fn named(board: &Board, folder: &str) -> String {
     match board.queues().unwrap_or_default().as_slice() {
         [] => format!("{folder}, which has no queue"),

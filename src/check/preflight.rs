@@ -1,4 +1,4 @@
-//! Whether agents could start here, and what died and was not cleared up.
+//! Whether agents could start here, and leftovers of dead processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,11 +28,11 @@ use super::git_files;
 use crate::init::merging::DRIVER;
 use crate::{hints, need};
 
-/// Of the log so many lines are read for what was merged last.
+/// The number of log lines that are read to find the last merge.
 const MOST_LINES: usize = 1_000;
 
-/// Everything but the text of queues. Without a configuration that can be read, only what needs none.
-/// Gives what was found to be right and is worth a line.
+/// Checks everything but the text of queues. Without a readable configuration, only checks that need none.
+/// Returns successful checks worth a line.
 pub(super) fn check(
     board: &Board,
     config: Option<&Config>,
@@ -75,7 +75,7 @@ pub(super) fn check(
     }
 }
 
-/// Templates that are not there, limits that nobody keeps, and what the set-up lacks.
+/// Reports missing templates, limits that are not enforced, and gaps of the set-up.
 fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
     let config_file = board.path(tavern_store::config::FILE);
     let is_known = || {
@@ -84,7 +84,7 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
             .iter()
             .any(|lost| lost.queue.path == config_file)
     };
-    // What a drain of a plain file leaves has no queues of its own.
+    // The board that a drain of a plain file creates has no queues of its own.
     if board.is_volatile()
         && files(&board.path("queues"))
             .iter()
@@ -132,7 +132,7 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         config.caps.has(Measure::Usd),
         config.caps.has(Measure::Tokens),
     );
-    // An amount of no account: what is asked is whether it would be kept.
+    // The amounts don't matter: the question is whether they would be enforced.
     let capped = Budget {
         usd: usd.then_some(0.0),
         tokens: tokens.then_some(0),
@@ -173,7 +173,7 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
     }
 }
 
-/// Learnings that nobody is told.
+/// Reports learnings that are not in prompts.
 fn knowledge(board: &Board, faults: &mut Faults<'_>) {
     for KnowledgeFile {
         path,
@@ -195,7 +195,7 @@ fn from_error(code: &'static str, path: &Path, error: &Error, faults: &mut Fault
     faults.error(code, path, format!("{error}{cause}"), hints::run(error));
 }
 
-/// What keeps Tavern from reading and writing its own files.
+/// Reports obstacles to reading and writing Tavern's own files.
 fn obstacles(board: &Board, faults: &mut Faults<'_>) {
     for (path, why) in board.obstacles() {
         faults.error(
@@ -207,7 +207,7 @@ fn obstacles(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Templates of the board's own, each tried with samples. Of those that nobody has trusted nothing is done.
+/// Tries each of the board's own templates with samples. Untrusted ones are only parsed.
 fn templates(board: &Board, faults: &mut Faults<'_>) {
     let paths = files(&board.path("templates"));
     if paths.is_empty() {
@@ -253,7 +253,7 @@ fn templates(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Lease files that nobody can read: their items can't be given back.
+/// Reports unreadable lease files: their items can't be released.
 fn leases(board: &Board, faults: &mut Faults<'_>) {
     for path in files(&board.private("leases")) {
         let name = path
@@ -261,7 +261,7 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        // Temp files are told of by the plan of a clean-up.
+        // Temporary files are part of the clean-up plan.
         let Some(stem) = name
             .strip_suffix(".yaml")
             .filter(|_| !name.starts_with(tavern_store::TEMP_PREFIX))
@@ -274,7 +274,7 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
                     why,
                     "have it written again from the log: tavern reap".to_owned(),
                 ),
-                // What this user may not read is an obstacle.
+                // A file that this user may not read is reported as an obstacle.
                 Ok(_) | Err(_) => continue,
             },
             Err(error) => (
@@ -286,12 +286,12 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// The code of a save that waits for a person.
+/// The code of a save that a person has to decide on.
 pub(super) const SET_ASIDE: &str = "set-aside";
 
-/// Saves that were not believed.
+/// Reports saves that were set aside.
 fn set_aside(board: &Board, faults: &mut Faults<'_>) {
-    // Also the one that whoever next takes the lock will set aside.
+    // Includes saves that the next process to take the lock will set aside.
     let settled = board.clone().settled();
     for aside in settled.as_ref().unwrap_or(board).set_aside() {
         let message = format!(
@@ -302,7 +302,7 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// What a save lacks, and is there nevertheless.
+/// Reports items that a save lacks, and that stay.
 fn stays(board: &Board, faults: &mut Faults<'_>) {
     let settled = board.clone().settled();
     let board = settled.as_ref().unwrap_or(board);
@@ -319,8 +319,8 @@ fn stays(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Archives that can't be read: nothing is archived there, and nobody knows what they hold. And those with items that somebody has
-/// put there, or opened, which no program takes.
+/// Reports unreadable archives, to which nothing is archived. Reports also archives with open items, which no
+/// agent takes.
 fn archives(board: &Board, faults: &mut Faults<'_>) {
     let paths = files(&board.path("queues/archive")).into_iter();
     for path in paths.filter(|path| is_queue(path)) {
@@ -363,7 +363,7 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Queues and archives whose text is gone, though Tavern knows it.
+/// Reports queues and archives whose file is lost, while Tavern has its text.
 fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
         let what = if lost.is_gone {
@@ -373,7 +373,7 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         };
         let message = format!("this queue was {what}: Tavern has its text");
         let hint = hints::of_lost(board, &lost);
-        // An emptied one is put back by whoever next takes the lock.
+        // The next process to take the lock restores an emptied queue.
         let severity = if lost.is_gone {
             Severity::Error
         } else {
@@ -413,7 +413,7 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Queues of which no save counts until a program has closed them.
+/// Reports queues that a program has open for writing: their saves count after it closes them.
 fn being_written(board: &Board, faults: &mut Faults<'_>) {
     let queues = board.queues().unwrap_or_default().into_iter();
     for queue in queues.filter(|queue| is_being_written(&[&queue.path])) {
@@ -429,7 +429,7 @@ fn being_written(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Files in inboxes that are no messages: of each folder the first is named.
+/// Reports files in inboxes that are not messages; the first of each folder is named.
 fn no_messages(board: &Board, faults: &mut Faults<'_>) {
     let mut found = board.no_messages();
     let all = found.len();
@@ -469,7 +469,7 @@ fn switches(board: &Board, faults: &mut Faults<'_>) {
     faults.warning("switched-off", &path, message, hint);
 }
 
-/// The agent programs that the roles name, and what every run needs besides.
+/// Checks the agent programs of the roles, and what every run needs. Returns successful checks.
 fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
     let (mut found, config_file) = (Vec::new(), site.board.path(tavern_store::config::FILE));
     if let Err(untrusted) = Trust::of(site).settings() {
@@ -481,7 +481,7 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
         );
         return found;
     }
-    // Those that start the same program in the same way need it only once.
+    // Roles that start the same program in the same way are checked once.
     let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
     for (name, role) in &site.config.roles {
         if let Err(error) = sandbox::try_out(site, role).map_err(NotReady::from) {
@@ -533,7 +533,7 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
     found
 }
 
-/// Queues that were edited in the linked worktree around, which are no queues of the board.
+/// Reports queues edited in a linked worktree, which are not queues of the board.
 fn copies(site: &Site, faults: &mut Faults<'_>) {
     let (board, Ok(repository)) = (&site.board, site.repository()) else {
         return;
@@ -565,7 +565,8 @@ fn copies(site: &Site, faults: &mut Faults<'_>) {
 
 fn repository(site: &Site, faults: &mut Faults<'_>) {
     let repository = site.repository().ok();
-    // git keeps settings to each clone: a fresh one names the merge driver of queues, and doesn't know it.
+    // git settings are per clone: a fresh clone names the merge driver in its attributes, but has no setting
+    // for it.
     let path = site.board.path(ATTRIBUTES);
     let is_named = files::read_text(&path).is_ok_and(|text| text.contains("merge=tavern"));
     let driver = repository
@@ -616,7 +617,7 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
             site.way_out(&path),
         );
     }
-    // A branch that was deleted or moved back by hand lacks at least what came last.
+    // A branch that was deleted or moved back lacks at least the last merge.
     let (mut last, mut lines) = (None, 0);
     let looked = walk_log(&site.board, None, &mut |entry| {
         last = entry.task.filter(|_| entry.kind == Kind::Integrated);
@@ -637,7 +638,7 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
     }
 }
 
-/// Work on items that were completed without it, or are gone, as where another clone was first.
+/// Reports kept work of items that are gone, or were completed without it, as by another clone.
 fn beside(site: &Site, faults: &mut Faults<'_>) {
     let Ok(repository) = site.repository() else {
         return;
@@ -664,7 +665,7 @@ fn beside(site: &Site, faults: &mut Faults<'_>) {
     }
 }
 
-/// What `tavern reap --dry-run` would say.
+/// Reports the plan of `tavern reap --dry-run`.
 fn leftovers(site: &Site, faults: &mut Faults<'_>) {
     let actions = match plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)) {
         Ok(actions) => actions,
@@ -686,7 +687,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::GiveBack { .. } | Action::EndBackOff { .. } | Action::Expire { .. } => {
                 board.dir().to_owned()
             }
-            // Upkeep, of which nothing has died.
+            // Routine maintenance, not a leftover.
             Action::Archive { .. }
             | Action::DeleteBranch { .. }
             | Action::RemoveRun { .. }
@@ -697,7 +698,7 @@ fn leftovers(site: &Site, faults: &mut Faults<'_>) {
             Action::RemoveAgent { name } => board.path("agents").join(format!("{name}.yaml")),
         };
         let message = match &action {
-            // Whoever claims and reports by hand leaves a worktree, too.
+            // A worktree may also remain after manual claims and reports.
             Action::PutBackLease { .. }
             | Action::EndBackOff { .. }
             | Action::Expire { .. }

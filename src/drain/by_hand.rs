@@ -1,4 +1,4 @@
-//! What people do to the items by hand while a drain works, as it is taken over.
+//! External edits of items while a drain works.
 
 use std::cell::Cell;
 
@@ -7,20 +7,20 @@ use tavern_core::event::Kind;
 use tavern_run::Site;
 use tavern_store::{Entry, HAND, Queue, tail_log};
 
-/// How far the log was looked through.
+/// The last log event that was read.
 pub(super) struct ByHand(Cell<u64>);
 
-/// So many are named at once.
+/// The number of edits that are named at once.
 const NAMED: usize = 5;
 
 impl ByHand {
-    /// From the event `seq` on.
+    /// Starts after the event `seq`.
     pub(super) fn since(seq: u64) -> ByHand {
         ByHand(Cell::new(seq))
     }
 
-    /// A line for each item of `queues` that a person has added, changed or taken out since it was last asked, and for what of it
-    /// did not count.
+    /// Returns a line for each item of `queues` that a person added, changed or removed since the last call,
+    /// and for edits that were rejected.
     pub(super) fn news(&self, site: &Site, queues: &[Queue]) -> Vec<String> {
         let since = tail_log(&site.board, self.0.get()).unwrap_or_default();
         self.0
@@ -32,7 +32,7 @@ impl ByHand {
         };
         let line = |entry: &Entry| match entry.kind {
             Kind::Added | Kind::Edited | Kind::Removed if entry.is_of_item() => Some(deed(entry)),
-            // What of it did not count.
+            // An edit that was rejected.
             Kind::Noted => entry.cause.clone(),
             _ => None,
         };

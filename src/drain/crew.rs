@@ -1,4 +1,4 @@
-//! Who is to work: `4`, or `coder=3,reviewer=1`.
+//! The agents of a drain: `4`, or `coder=3,reviewer=1`.
 
 use std::str::FromStr;
 
@@ -7,23 +7,23 @@ use crate::human;
 /// As typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Crew {
-    /// So many of the one role.
+    /// The number of agents of the one role.
     Count(u16),
     Posts(Vec<Post>),
 }
 
-/// So many agents of a role.
+/// A number of agents of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
     pub role: String,
     pub agents: u16,
 }
 
-/// More agents than that are a slip of the finger.
+/// The maximal number of agents; more is probably a typo.
 const MOST: u16 = 1000;
 
 impl Crew {
-    /// The posts; `role` is that of a bare number.
+    /// Returns the posts; a bare number is for `role`.
     pub fn of(&self, role: &str) -> Vec<Post> {
         match self {
             Crew::Count(agents) => vec![Post {
@@ -65,7 +65,7 @@ impl FromStr for Crew {
     }
 }
 
-/// The crew in words, when there are `open` items.
+/// Describes the crew, when there are `open` items.
 pub fn words(crew: &[Post], open: usize) -> String {
     let agents = |post: &Post| usize::from(post.agents).min(open);
     match crew {

@@ -1,4 +1,4 @@
-//! Why a drain was ended before there was nothing left to do.
+//! Why a drain ended before it was done.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,19 +10,19 @@ use tavern_sys::clock;
 use tavern_sys::interrupt::InterruptCause;
 use tavern_sys::process::argument;
 
-/// Why a drain was ended before there was nothing left to do.
+/// The reason why a drain ended before it was done.
 pub(super) enum Cut {
     OutOfTime(Period),
-    /// Nothing could be taken within that time, but from then on.
+    /// No item can be taken within the time limit; the first can at this time.
     TooEarly(Period, Timestamp),
     /// This item has used up its attempts.
     Failure(TaskId),
-    /// By a signal, or by a `STOP` file.
+    /// A signal or a `STOP` file.
     Asked(InterruptCause),
 }
 
 impl Cut {
-    /// What has it go on: the command line once more, as it was typed.
+    /// Returns the command line that continues the drain.
     pub(super) fn again() -> String {
         let mut args = std::env::args();
         let program = args.next().unwrap_or_default();

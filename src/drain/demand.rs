@@ -1,4 +1,4 @@
-//! What there is for each role's agents to do, as a drain's pool asks for it.
+//! The demand for each role's agents, for a drain's pool.
 
 use crate::{hints, human};
 use tavern_core::eligible::Lack;
@@ -11,7 +11,7 @@ use tavern_sys::clock;
 
 use super::crew::Post;
 
-/// When the first of the items may be taken that wait for nothing but a time, where nobody holds one, and no other can be taken.
+/// Returns when the first item can be taken, if all available items wait only for a time and none is held.
 pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
     let look = Preflight::of(site);
     if site
@@ -35,14 +35,14 @@ pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timest
     first
 }
 
-/// What there is for each post; and each role that items wait for and nobody works as, with what to type.
+/// Returns the demand for each post, and the roles that items wait for but no agent has, with hints.
 pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(String, String)>) {
     let leases = site.board.leases().unwrap_or_default();
     let (agents, look) = (site.board.agents(), Preflight::of(site));
     let mut demands = Vec::new();
     let mut unstaffed = Vec::new();
     for post in crew {
-        // A new agent of that role: one that has a hand in no item yet.
+        // A new agent of that role has not worked on any item.
         let Ok(seek) = site.seek("", &post.role, queues) else {
             demands.push(Demand::default());
             continue;
@@ -50,7 +50,7 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
         let (open, nothing) = site
             .board
             .open_for(&seek, clock::now(), &look.of_role(&post.role));
-        // Somebody has to wait for the end of a back-off.
+        // One agent has to wait for the end of a back-off.
         let free = open + usize::from(nothing.wake_at.is_some());
         let held = leases
             .iter()

@@ -1,4 +1,4 @@
-//! The last lines of what failed: who reads a log afterwards, perhaps of a machine that is gone, finds them there.
+//! The last lines of a failed run's output, so that a log has them even if its machine is gone.
 
 use tavern_run::Site;
 use tavern_run::agent::Told;
@@ -7,11 +7,11 @@ use tavern_run::prompt::tail;
 use tavern_run::record::runs_of;
 use tavern_run::runner::Outcome;
 
-/// So many lines are shown, and bytes.
+/// Lines and bytes that are shown.
 const LINES: usize = 20;
 const BYTES: usize = 4 << 10;
 
-/// Beneath what an agent has told: the end of what failed, each line marked. `None` where nothing did.
+/// Returns the end of the failed output for an agent's event, each line marked; `None` if it did not fail.
 pub(super) fn under(site: &Site, told: &Told) -> Option<String> {
     let run = match told {
         Told::Ended { outcome, run, .. } if fails(*outcome) => run.clone(),
@@ -25,7 +25,7 @@ pub(super) fn under(site: &Site, told: &Told) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// A run that came to this has printed why.
+/// Returns true if a run with this outcome has printed an error.
 pub(super) fn fails(outcome: Outcome) -> bool {
     !matches!(
         outcome,
@@ -33,7 +33,7 @@ pub(super) fn fails(outcome: Outcome) -> bool {
     )
 }
 
-/// The end of what the last check of a run's work printed, else of the agent's last words.
+/// Returns the end of the output of a run's last check, else of the agent's last message.
 pub(super) fn end_of(site: &Site, run: &str) -> String {
     let artifacts = Artifacts::open(&site.board, run);
     let printed = Some(artifacts.checked()).filter(|printed| !printed.is_empty());
@@ -47,7 +47,7 @@ pub(super) fn end_of(site: &Site, run: &str) -> String {
     tail(&lines.join("\n"), BYTES)
 }
 
-/// A line that says where a command was run, without what only programs compare.
+/// Shortens a line that says where a command ran: hashes are only for programs.
 fn in_short(line: &str) -> String {
     let is_hex = |text: &str, digits| {
         text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -1,6 +1,8 @@
-//! What stands at the foot of a terminal while a drain works: its agents, a line each, and how far it is. What is told stays above it.
+//! The status display at the bottom of a terminal while a drain works: a line for each agent, and the
+//! progress. Messages are printed above it.
 //!
-//! It writes to standard error alone. The cursor stands under the last line, so that whatever else ends up there begins a line.
+//! It writes to standard error only. The cursor stays under the last line, so other output begins on a new
+//! line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal, Write};
@@ -25,10 +27,10 @@ use tavern_store::Board;
 use tavern_sys::clock;
 use tavern_sys::process::Bell;
 
-/// How often seconds are shown anew.
+/// The interval of updates.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// It vanishes when dropped. Where nobody looks on there is none.
+/// The display, removed on drop. `None` if standard error is not a terminal.
 pub(super) struct Foot(Option<DrawnFoot>);
 
 struct DrawnFoot {
@@ -39,7 +41,7 @@ struct DrawnFoot {
 }
 
 impl Foot {
-    /// Of a drain that begins with so many `open` items.
+    /// Starts the display of a drain that begins with `open` items.
     pub(super) fn begin(context: &Context, board: &Board, open: usize) -> Foot {
         if !context.out.is_told() || context.is_dry || !io::stderr().is_terminal() || !can_move() {
             return Foot(None);
@@ -49,7 +51,7 @@ impl Foot {
             open,
         )));
         let end = Bell::new();
-        // A thread of its own: the drain itself sleeps while nothing is told.
+        // Needs its own thread: the drain sleeps between messages.
         let thread = std::thread::Builder::new().name("foot".to_owned()).spawn({
             let (shown, end, board) = (Arc::clone(&shown), end.clone(), board.clone());
             move || {
@@ -62,7 +64,7 @@ impl Foot {
                 }
             }
         });
-        // Without it nothing is drawn but what is told.
+        // Without the thread it is drawn only with messages.
         Foot(thread.ok().map(|thread| DrawnFoot {
             board: board.clone(),
             shown,
@@ -71,7 +73,7 @@ impl Foot {
         }))
     }
 
-    /// Has `tell` write its lines where they stay.
+    /// Lets `tell` write lines above the display.
     pub(super) fn above(&self, tell: impl FnOnce()) {
         let Some(foot) = &self.0 else { return tell() };
         let mut shown = lock(&foot.shown);
@@ -80,7 +82,7 @@ impl Foot {
         shown.draw();
     }
 
-    /// Counts what an agent tells; `open` is asked for where there may be more items than before.
+    /// Updates the counts from an agent's event; `open` is called if there may be more items than before.
     pub(super) fn hear(&self, agent: &str, told: &Told, open: Option<&dyn Fn() -> usize>) {
         let Some(foot) = &self.0 else { return };
         let run = told.run().and_then(|run| run_of(&foot.board, run));
@@ -106,7 +108,7 @@ impl Drop for DrawnFoot {
     }
 }
 
-/// A panic of whoever held it leaves lines on the terminal, and nothing else.
+/// A panic while it was locked leaves lines on the terminal at worst.
 fn lock(shown: &Mutex<ShownFoot>) -> MutexGuard<'_, ShownFoot> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -114,25 +116,25 @@ fn lock(shown: &Mutex<ShownFoot>) -> MutexGuard<'_, ShownFoot> {
 struct ShownFoot {
     look: Look,
     began: Instant,
-    /// The agents of this drain; others of the board are not its own.
+    /// The agents of this drain, without others of the board.
     ours: BTreeSet<String>,
     completed: usize,
-    /// All that there were so far.
+    /// The number of items so far.
     items: usize,
-    /// In US dollars, by the runs that are over.
+    /// The cost of ended runs, in US dollars, by run.
     spent: BTreeMap<String, f64>,
     agents: Vec<AgentLine>,
     health: Vec<Health>,
-    /// What stands there now.
+    /// The lines on the terminal now.
     lines: Vec<String>,
-    /// The program was stopped, and goes on: what it drew before is no longer at the foot.
+    /// Set when the process continues after a stop: the old lines are no longer at the bottom.
     is_continued: Arc<AtomicBool>,
 }
 
 impl ShownFoot {
     fn of(look: Look, items: usize) -> ShownFoot {
         let is_continued = Arc::new(AtomicBool::new(false));
-        // Without it some lines stay behind.
+        // If this fails, some old lines remain.
         let _ = signal_hook::flag::register(SIGCONT, Arc::clone(&is_continued));
         ShownFoot {
             look,
@@ -148,12 +150,12 @@ impl ShownFoot {
         }
     }
 
-    /// What is to be seen on a terminal of that many columns and rows.
+    /// Returns the rows for a terminal of that many columns and rows.
     fn rows(&self, columns: usize, rows: usize) -> Vec<SceneRow> {
         let is_ours = |line: &&AgentLine| line.alive && self.ours.contains(&line.agent.name);
         let agents: Vec<AgentLine> = self.agents.iter().filter(is_ours).cloned().collect();
         let mut shown = short_rows(&agents, &self.health, clock::now(), columns);
-        // What was told last is to be seen, too.
+        // The last messages should stay visible.
         let most = (rows / 2).max(2) - 1;
         if shown.len() > most {
             let more = shown.split_off(most - 1).len();
@@ -206,7 +208,7 @@ impl ShownFoot {
             .map(|size| usize::from(size.ws_row))
             .filter(|rows| *rows > 0)
             .unwrap_or(24);
-        // In the last column some terminals begin a line.
+        // Some terminals wrap at the last column.
         let width = columns.saturating_sub(1);
         let rows = self.rows(width, rows);
         let lines: Vec<String> = rows
@@ -224,7 +226,7 @@ impl ShownFoot {
         } else {
             format!("\x1b[{}A\r", self.lines.len())
         };
-        // Written over in place, so that nothing flickers.
+        // Overwritten in place, to avoid flicker.
         let text: String = lines.iter().map(|line| format!("{line}\x1b[K\n")).collect();
         write(&format!("{up}{text}\x1b[J"));
         self.lines = lines;
@@ -232,6 +234,6 @@ impl ShownFoot {
 }
 
 fn write(text: &str) {
-    // A terminal that is gone is no reason to stop.
+    // A closed terminal must not stop the drain.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What GitHub Actions is told of a drain: a mark at each item that is left, and a summary of the job.
+//! GitHub Actions output of a drain: an annotation at each item that is left, and a job summary.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,14 +11,14 @@ use crate::Context;
 use crate::human::{self, Painted};
 use tavern_sys::files;
 
-/// While it lives, the runner obeys no line of the log: agents' words are among them.
+/// While it lives, the runner ignores commands in the log, which contains agents' output.
 pub(super) struct Github<'a> {
     context: &'a Context,
     token: String,
 }
 
 impl<'a> Github<'a> {
-    /// `None` anywhere else than in one of its jobs.
+    /// Returns `None` outside of a GitHub job.
     pub(super) fn begin(context: &'a Context) -> Option<Github<'a>> {
         std::env::var_os("GITHUB_ACTIONS").filter(|is| is == "true" && !context.is_dry)?;
         let token = Uuid::new_v4().to_string();
@@ -26,7 +26,7 @@ impl<'a> Github<'a> {
         Some(Github { context, token })
     }
 
-    /// The log is obeyed again, and each item that is left is marked in its file.
+    /// Enables commands again, and annotates each item that is left.
     pub(super) fn end(self, summary: &Summary) {
         let context = self.context;
         drop(self);
@@ -75,7 +75,7 @@ fn annotation(left: &Left, workspace: &Path) -> String {
     )
 }
 
-/// As the runner reads it back.
+/// Escapes text for a workflow command.
 fn escaped(text: &str, special: &[char]) -> String {
     text.chars()
         .map(|c| {
@@ -88,7 +88,7 @@ fn escaped(text: &str, special: &[char]) -> String {
         .collect()
 }
 
-/// Adds the drain to the summary of the job, where there is one; what can't be written is told, and fails nothing.
+/// Appends the drain to the job summary, if there is one. A write error is only noted.
 pub(super) fn summarise_job(context: &Context, summary: &Summary) {
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else {
         return;
@@ -131,7 +131,7 @@ fn page(summary: &Summary) -> String {
     page + "\n"
 }
 
-/// Words of anybody's as Markdown shows them.
+/// Escapes untrusted text for Markdown.
 fn markdown(words: &str) -> String {
     let words = human::words(words);
     let shown = |c: char| {
@@ -144,7 +144,7 @@ fn markdown(words: &str) -> String {
     words.chars().map(shown).collect()
 }
 
-/// How many backquotes stand in a row at most.
+/// Returns the length of the longest run of backquotes.
 fn longest_ticks(text: &str) -> usize {
     text.split(|c| c != '`')
         .map(str::len)

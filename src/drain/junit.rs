@@ -1,4 +1,4 @@
-//! What became of the items of a drain as JUnit XML, which build machines show: an item is a test case, its queue their suite.
+//! JUnit XML of a drain's items: an item is a test case, its queue a test suite.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::human::Painted;
 use crate::written::{self, WrittenKind};
 use tavern_core::task::Status;
 
-/// Reads the name of the file. Standard output has the drain's own lines.
+/// Parses the file name. Standard output is used for the drain's own lines.
 pub(super) fn file(name: &str) -> Result<PathBuf, String> {
     if name == "-" {
         Err("name a file, such as junit.xml".to_owned())
@@ -21,7 +21,7 @@ pub(super) fn file(name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Writes it to `path`, or says what to type.
+/// Writes it to `path`.
 pub(super) fn write(path: &Path, summary: &Summary) -> Result<(), CliError> {
     let xml = report(summary)
         .to_string()
@@ -91,7 +91,7 @@ fn case(queue: &str, name: &str, title: &str, seconds: u64, status: TestCaseStat
     case
 }
 
-/// As a terminal may be shown it.
+/// Sanitizes text as for a terminal.
 fn text(text: &str) -> String {
     Painted::from(text.trim()).as_str().to_owned()
 }

@@ -118,7 +118,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board_or_place(&self.files)?;
         context.holds_nothing(&board)?;
-        // Who works an item here may not have one of another board's worked either.
+        // An agent may not drain another board either.
         context
             .board()
             .map_or(Ok(()), |around| context.holds_nothing(&around))?;
@@ -173,17 +173,17 @@ impl Verb for Args {
             context.out.note(format!("skipped: {error}{hint}"));
         }
         if !context.is_dry {
-            // What was there before is no result of this drain; and what can't be written is told now.
+            // Old results must not remain, and write errors should show up now.
             self.write_junit(&Summary::default())?;
             self.write_html(context, &site.board, &queues)?;
         }
-        // Only now: what is refused leaves nothing behind, nor does a text without items.
+        // Only now, so that a refused drain, or a text without items, leaves nothing behind.
         for queue in &queues {
             if !site.board.read(queue)?.content.parse().0.items().is_empty() {
                 site.board.remember(queue)?;
             }
         }
-        // Where nothing can be written no agent could say it better.
+        // Fails here if the board can't be written; an agent's error would be no clearer.
         site.board.settle()?;
         let is_put_back = saved.tell_of_ended(context, &site.board, &queues);
         process::adopt_orphans()?;
@@ -193,7 +193,7 @@ impl Verb for Args {
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
         let github = Github::begin(context);
-        // Where nobody named any they take from all that the board has by then, if all can be read.
+        // Without named queues, agents take from all queues of the board at that time, if all are readable.
         let named = if self.files.is_empty() && unread.is_empty() {
             &[][..]
         } else {
@@ -221,7 +221,7 @@ impl Verb for Args {
         }
         let board = site.board.clone();
         let (unread, mut summary) = loop {
-            // An old text that is saved at any time counts as merged with what the agents did.
+            // An old text may be saved at any time; it counts once merged with the agents' changes.
             site.board = board.clone().settled()?;
             queues = self.queues(context, &site, queues)?;
             let unread = self.unread(&site.board, &mut queues)?;
@@ -245,7 +245,7 @@ impl Verb for Args {
         if let Some(cut) = cut.as_ref().filter(|_| is_left) {
             context.out.note(format!("{cut}; {}", Cut::again()));
         }
-        // A fence that hides items is an error of none that is left.
+        // A fence that hides items is a fault even if no item is left.
         let mut problems = read.iter().flat_map(|read| &read.problems);
         let hides = problems.any(|problem| problem.code == "hidden-items");
         let is_whole = unread.is_empty() && (is_left || !hides);
@@ -285,7 +285,8 @@ impl Args {
             .map_or(Ok(()), |file| write_page(context, board, queues, file))
     }
 
-    /// Takes those that are no text out of `queues`, where these are all of the board's and others can be worked: why each is.
+    /// Removes queues that are not text from `queues`, and returns their errors. Only if no queues were
+    /// named, and others are readable.
     fn unread(
         &self,
         board: &Board,
@@ -306,7 +307,7 @@ impl Args {
         }
     }
 
-    /// What `queues` are now: people may have made others, and removed some.
+    /// Returns the current queues: people may have added or removed some.
     fn queues(
         &self,
         context: &Context,
@@ -320,7 +321,7 @@ impl Args {
         }
     }
 
-    /// Whether all seats went well, and why it was ended before there was nothing left to do.
+    /// Returns whether all agents ended well, and the reason if the drain ended early.
     fn work(
         &self,
         context: &Context,
@@ -329,7 +330,7 @@ impl Args {
         named: &[Queue],
         crew: &[Post],
     ) -> Result<(bool, Option<Cut>), CliError> {
-        // What has ended may need a planner.
+        // Ended items may need a planner.
         for post in crew {
             wake(site, queues, &post.role, &Note::default())?;
         }
@@ -394,7 +395,7 @@ impl Args {
         let is_at_terminal = io::stderr().is_terminal();
         let foot = Foot::begin(context, &site.board, open);
         let say = |line: String| foot.above(|| context.out.note(line));
-        // Each agent meets the same obstacles, and each look the same roles.
+        // All agents meet the same obstacles, so each message is printed once.
         let told = RefCell::new(HashSet::new());
         let is_new = |what: String| told.borrow_mut().insert(what);
         let queues_now = || {
@@ -461,16 +462,16 @@ impl Args {
                         }
                     }
                     let is_told = match &told {
-                        // All wait: else what the others do is seen.
+                        // A wait is printed only if all agents wait.
                         Told::Waiting { until, .. } => {
                             until.is_some() && waits.are_all() && is_new(told.to_string())
                         }
-                        // The list at the end tells of it.
+                        // The final list shows it.
                         Told::Skipped { title, .. } if prospect.scriptless.contains(title) => false,
                         Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
                         _ => true,
                     };
-                    // What came up meanwhile is seen when an agent begins or ends something.
+                    // New items are counted when an agent begins or completes one.
                     let is_other = told.completes() || matches!(told, Told::Claimed { .. });
                     let open = || {
                         Prospect::of(site, &queues_now(), crew)
@@ -485,7 +486,7 @@ impl Args {
                             line
                         });
                     }
-                    // At a terminal one may look for oneself.
+                    // At a terminal the user can look at the log.
                     if is_told && !is_at_terminal {
                         failing::under(site, &told).into_iter().for_each(say);
                     }
@@ -551,7 +552,7 @@ impl Args {
                     .map(OsString::from),
             );
         }
-        // Not the role's runner: an item may name another one.
+        // The role's runner is not passed, since an item may name another one.
         let named = [
             ("--runner", &self.program.runner),
             ("--model", &self.program.model),
@@ -567,10 +568,10 @@ impl Args {
     }
 }
 
-/// Whoever looks on is told of a longer wait.
+/// Longer waits are reported.
 const LONG_WAIT: Duration = Duration::from_secs(60);
 
-/// The agents that have an item in their hands.
+/// The agents that hold an item.
 #[derive(Default)]
 struct Waits {
     busy: HashSet<String>,
@@ -590,7 +591,7 @@ impl Waits {
     }
 }
 
-/// An item that a drain would work on, and what would be run for it.
+/// An item that a drain would work on, and its commands.
 #[derive(serde::Serialize)]
 struct WorkPlan {
     #[serde(flatten)]
@@ -598,7 +599,7 @@ struct WorkPlan {
     commands: Vec<String>,
 }
 
-/// What runs the open items of `queues`, as people are told it: those of the roles where no item is for one yet.
+/// Returns the runners of the open items of `queues`, or of the roles where no item fits one yet.
 fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<BTreeSet<String>, CliError> {
     let texts = queues
         .iter()
@@ -643,7 +644,7 @@ fn with_runners(runners: &BTreeSet<String>) -> String {
     format!("{word} {}", names.join(", "))
 }
 
-/// Of a dry run: the items, with what would be run for each.
+/// Prints the plan of a dry run: the items, with their commands.
 fn show_plan(
     context: &Context,
     site: &Site,
@@ -720,7 +721,7 @@ fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
     queues.iter().map(open).sum()
 }
 
-/// An agent's line says that it found something to do.
+/// Returns true if an agent's line shows that it found work.
 fn is_work(line: &str) -> bool {
     let is_deed = |told| {
         matches!(

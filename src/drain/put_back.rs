@@ -1,4 +1,4 @@
-//! Open boxes that a save brought of items that had ended before. These stay ended, and a person is told so.
+//! Ended items that a save brought back as open. They stay ended, and a note says so.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use tavern_sys::files;
 
 use crate::{Context, human};
 
-/// The queues as they stand in their files, before any save is taken over.
+/// The texts of the queues' files before saves are taken over.
 pub(super) struct Saved(Vec<String>);
 
 impl Saved {
@@ -19,12 +19,12 @@ impl Saved {
         Saved(queues.iter().map(text).collect())
     }
 
-    /// Tells of the items that were open in these texts and are not now. Returns whether there are any.
+    /// Prints the items that are open in these texts but have ended. Returns true if there are any.
     pub(super) fn tell_of_ended(&self, context: &Context, board: &Board, queues: &[Queue]) -> bool {
         let mut is_any = false;
         for (queue, saved) in queues.iter().zip(&self.0) {
             let Ok(now) = board.read(queue) else { continue };
-            // Nothing was put back in a text that stands.
+            // An unchanged text has no such items.
             let ended = if saved.is_empty() || *saved == *now.content {
                 Vec::new()
             } else {
@@ -54,7 +54,7 @@ impl Saved {
     }
 }
 
-/// The items of `now` that have ended, and stood open in `saved`.
+/// Returns the items that are ended in `now`, and open in `saved`.
 fn ended(saved: &Document<'_>, now: &Document<'_>) -> Vec<(TaskId, String, Status)> {
     let open: HashSet<&str> = open_items(saved)
         .map(|item| {

@@ -1,5 +1,5 @@
-//! What a drain says before its first item: the commit that agents begin from, the files of the checkout that they don't see, and
-//! how much they may cost.
+//! The first message of a drain: the commit that agents begin from, uncommitted files that they don't see,
+//! and their cost limits.
 
 use tavern_core::cap::Cap;
 use tavern_core::problem::listed;
@@ -8,7 +8,7 @@ use tavern_store::Queue;
 
 use super::super::human;
 
-/// In a line; `None` where items need no repository. `runners` are those of the items.
+/// Returns it in one line; `None` if the items need no repository. `runners` are those of the items.
 pub(super) fn setting_out<'r>(
     site: &Site,
     queues: &[Queue],
@@ -27,7 +27,7 @@ pub(super) fn setting_out<'r>(
     Some(parts.join("; "))
 }
 
-/// Uncommitted files of the checkout, but for the board's and its queues.
+/// Describes uncommitted files of the checkout, except the board's.
 fn unseen(site: &Site, queues: &[Queue]) -> Option<String> {
     let repository = site.repository().ok()?;
     let own: Vec<String> = queues

@@ -1,4 +1,4 @@
-//! What became of the items of a drain, and where to look.
+//! The results of a drain.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -29,62 +29,62 @@ use tavern_store::{Archived, Entry, Queue, tail_log};
 use tavern_sys::clock;
 use tavern_sys::process::quoted;
 
-/// One item that did not end completed.
+/// An item that was not completed.
 #[derive(Serialize)]
 pub(super) struct Left {
     pub queue: String,
     pub line: usize,
     pub task: Option<TaskId>,
     pub title: String,
-    /// What tells it apart from others of that title.
+    /// Context that tells it from others with its title.
     #[serde(skip)]
     pub above: String,
     pub status: Status,
     pub reason: Option<String>,
-    /// What its runs may use together with others is used up.
+    /// A cap that it shares with other runs is used up.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub capped: bool,
-    /// Its text has a problem, so nobody takes it.
+    /// Its text has a problem, so no agent takes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub broken: bool,
-    /// The agents can do nothing with it as it stands.
+    /// The agents can't work on it as it is.
     #[serde(skip)]
     pub stays: bool,
-    /// It waits for other items alone.
+    /// It waits only for other items.
     #[serde(skip)]
     pub is_behind: bool,
-    /// What it needs of a person.
+    /// The action that it needs from a person.
     #[serde(flatten)]
     pub need: Option<Need>,
     /// The folder of its last run.
     pub run: Option<String>,
-    /// Where its work is that is not merged, as git takes it.
+    /// Refs of its unmerged work.
     pub kept: Vec<String>,
-    /// What it goes by.
+    /// Its ID or line.
     #[serde(skip)]
     pub name: String,
     #[serde(skip)]
     pub path: PathBuf,
-    /// How long this drain's runs of it took together.
+    /// The time of this drain's runs of it, in seconds.
     #[serde(skip)]
     pub seconds: u64,
-    /// The end of what its last run printed, if that failed.
+    /// The end of its last run's output, if that failed.
     #[serde(skip)]
     pub output: String,
 }
 
 impl Left {
-    /// Why it is not completed.
+    /// Returns the reason why it is not completed.
     pub(super) fn why(&self) -> &str {
         self.reason.as_deref().unwrap_or(self.status.as_str())
     }
 
-    /// Its title as a list has it.
+    /// Returns its title for a list.
     pub(super) fn listed(&self) -> String {
         format!("{}{}", self.above, self.title)
     }
 
-    /// Its name, and the queue that it is in.
+    /// Returns its name, and its queue.
     pub(super) fn place(&self) -> String {
         if self.task.is_some() {
             format!("{}: {}", self.queue, self.name)
@@ -93,7 +93,7 @@ impl Left {
         }
     }
 
-    /// What to do about it, and where to look, a line each.
+    /// Returns hints and places to look, one per line.
     pub(super) fn details(&self) -> impl Iterator<Item = String> {
         let todo = self.need.iter().map(|need| format!("to do: {}", need.todo));
         let see = self.run.iter().map(|run| format!("see {run}"));
@@ -109,43 +109,43 @@ impl Left {
     }
 }
 
-/// One item that became completed or cancelled.
+/// An item that was completed or cancelled.
 #[derive(Serialize)]
 pub(super) struct EndedItem {
     pub queue: String,
     pub task: TaskId,
     pub title: String,
     pub status: Status,
-    /// Where it was merged; none of an item without a worktree.
+    /// The merge commit; `None` for an item without a worktree.
     pub commit: Option<String>,
-    /// Its steps that nobody has ticked.
+    /// Its open steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_steps: Vec<String>,
-    /// How long this drain's runs of it took together.
+    /// The time of this drain's runs of it, in seconds.
     #[serde(skip)]
     pub seconds: u64,
 }
 
-/// What became of all items that were open.
+/// The results of all items that were open.
 #[derive(Default, Serialize)]
 pub(super) struct Summary {
     pub completed: usize,
     pub cancelled: usize,
-    /// Those that went to the dead letter lane since it began, and are left there.
+    /// The number of items that died in this drain and still are dead.
     pub failed: usize,
     pub ended: Vec<EndedItem>,
-    /// What had ended before.
+    /// Items that had ended before.
     #[serde(skip)]
     pub earlier: Vec<EndedItem>,
     pub left: Vec<Left>,
-    /// What changed outside of a worktree while its agent ran.
+    /// Changes outside of a worktree while its agent ran.
     pub strayed: Vec<Strayed>,
     pub usd: f64,
     pub seconds: u64,
 }
 
 impl Summary {
-    /// Adds an item that stands completed or cancelled: a new one, if it `became` so since it began.
+    /// Adds a completed or cancelled item; it is new if it `became` so in this drain.
     fn add_ended(&mut self, became: &HashSet<(&TaskId, Status)>, ended: EndedItem) {
         if !became.contains(&(&ended.task, ended.status)) {
             return self.earlier.push(ended);
@@ -157,7 +157,7 @@ impl Summary {
         self.ended.push(ended);
     }
 
-    /// Adds what was moved to the archives of the queues by the events `since` it began, and is there still.
+    /// Adds items that were archived by the events `since` the beginning, and are still archived.
     fn add_archived(
         &mut self,
         site: &Site,
@@ -173,7 +173,7 @@ impl Summary {
             HashSet::new(),
         );
         let mut live = HashSet::new();
-        // What can't be read has none that anybody knows of.
+        // Unreadable queues count as empty.
         for text in site
             .board
             .queues()?
@@ -189,7 +189,7 @@ impl Summary {
                     .filter_map(|item| item.id.clone()),
             );
         }
-        // The newest first: what was brought back and has ended again is there once.
+        // Newest first, so that an item that was reopened and ended again is added once.
         for entry in since
             .iter()
             .rev()
@@ -213,7 +213,7 @@ impl Summary {
                 let runs = runs.runs_of(&site.board, id);
                 let runs = since_then(&runs, before);
                 self.usd += usd(&runs);
-                // What the first one is its lane may have said.
+                // The lane may have decided the status of the first one.
                 let status = entry.from().filter(|_| number == 0).unwrap_or(item.status);
                 let queue = entry.queue.clone().unwrap_or_default();
                 self.add_ended(
@@ -228,7 +228,7 @@ impl Summary {
         Ok(())
     }
 
-    /// A person can go on with each item that is left, or with others that it waits for.
+    /// Returns true if a person can continue each item that is left, or one that it waits for.
     pub(super) fn waits_for_person(&self) -> bool {
         let has_need = |left: &Left| left.need.is_some();
         let is_behind = |left: &Left| left.is_behind || left.status == Status::Waiting;
@@ -239,22 +239,22 @@ impl Summary {
                 .all(|left| has_need(left) || is_behind(left))
     }
 
-    /// There was nothing to do.
+    /// Returns true if there was nothing to do.
     pub(super) fn is_idle(&self) -> bool {
         self.ended.is_empty() && self.left.is_empty()
     }
 
-    /// Some would go on if runs might use more together.
+    /// Returns true if a higher cap would let some items continue.
     pub(super) fn is_capped(&self) -> bool {
         self.left.iter().any(|left| left.capped)
     }
 
-    /// Some would go on if their text was mended.
+    /// Returns true if a fixed text would let some items continue.
     pub(super) fn is_broken(&self) -> bool {
         self.left.iter().any(|left| left.broken)
     }
 
-    /// All of it in a line.
+    /// Returns the totals in one line.
     pub(super) fn totals(&self) -> String {
         let spent = if self.usd > 0.0 {
             format!(", {}", human::money(self.usd))
@@ -274,7 +274,7 @@ impl Summary {
         )
     }
 
-    /// What was completed, and has steps that nobody has ticked.
+    /// Returns lines for completed items with open steps.
     fn open_steps<'s>(&'s self, context: &'s Context) -> impl Iterator<Item = String> + 's {
         let is_told =
             |one: &&EndedItem| one.status == Status::Completed && !one.open_steps.is_empty();
@@ -330,8 +330,8 @@ impl Summary {
     }
 }
 
-/// What became of the items of `queues`, and of those that were begun there after the event `before` and stand elsewhere now, by a
-/// drain that was `cut` or not.
+/// Returns the results of `queues`, and of items that were begun there after the event `before` and moved
+/// elsewhere. `cut` is the reason if the drain ended early.
 pub(super) fn summarise(
     site: &Site,
     queues: &[Queue],
@@ -379,7 +379,7 @@ pub(super) fn summarise(
             let ours = since_then(&runs, before);
             summary.usd += usd(&ours);
             let lacking = unready.remove(&(queue.id.clone(), item.line));
-            // What died has a line of its own.
+            // A dead item has its own line.
             let need = lacking
                 .as_ref()
                 .filter(|_| item.status != Status::Dead)
@@ -447,7 +447,7 @@ pub(super) fn summarise(
     Ok(summary)
 }
 
-/// As it can be typed.
+/// Returns its name as it can be typed.
 fn name_of(queue: &Queue, item: &Item<'_>) -> String {
     item.id.as_ref().map_or_else(
         || format!("{}:{}", queue.id, item.line),
@@ -477,7 +477,7 @@ fn ended(
     }
 }
 
-/// Those of `runs` that began after the event `before`.
+/// Returns the runs that began after the event `before`.
 fn since_then(runs: &[Metadata], before: u64) -> Vec<&Metadata> {
     runs.iter().filter(|run| run.token > before).collect()
 }
@@ -486,19 +486,19 @@ fn usd(runs: &[&Metadata]) -> f64 {
     runs.iter().map(|run| run.usage.usd).sum()
 }
 
-/// How long they took together.
+/// Returns their total time, in seconds.
 fn seconds_of(runs: &[&Metadata]) -> u64 {
     runs.iter()
         .map(|run| u64::try_from(run.seconds(clock::now())).unwrap_or_default())
         .sum()
 }
 
-/// The last run of an item that is left, or what was seen after its merge, says what is wrong with it.
+/// Returns true if the output of an item's last run, or of the check after its merge, shows its failure.
 fn has_failed(run: &Metadata, status: Status) -> bool {
     status == Status::Dead || run.outcome.is_some_and(fails)
 }
 
-/// What items became by these events.
+/// Returns the statuses that items got by these events.
 fn became(since: &[Entry]) -> HashSet<(&TaskId, Status)> {
     since
         .iter()
@@ -506,7 +506,7 @@ fn became(since: &[Entry]) -> HashSet<(&TaskId, Status)> {
         .collect()
 }
 
-/// The items that were taken from `queues`, or went with the whole file.
+/// Returns the items that were claimed from `queues`, or moved with their whole file.
 fn begun(since: &[Entry], queues: &[Queue]) -> HashSet<TaskId> {
     let is_gone = |entry: &Entry| {
         queues
@@ -531,7 +531,7 @@ fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
         .any(|queue| entry.queue.as_ref() == Some(&queue.id))
 }
 
-/// What the end of the drain itself has left undone.
+/// Returns the reason if the end of the drain left it undone.
 fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     match task.status() {
         Status::Approved => {
@@ -544,7 +544,7 @@ fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     }
 }
 
-/// Why an item is not completed: the `reason` that its last run came to, else what it lacks.
+/// Returns why an item is not completed: its last run's `reason`, else what it lacks.
 fn why(
     task: &Task,
     reason: Option<&str>,
@@ -555,7 +555,7 @@ fn why(
     let lack = lacking.map(Unready::foremost);
     let id = Some(&task.id).filter(|id| **id != TaskId::nobody());
     match (task.status(), lack) {
-        // What a person does about it stands by itself.
+        // The person's action is shown separately.
         (_, Some(lack @ Lack::Approval)) if let Some(reason) = reason => {
             Some(format!("{lack}: {reason}"))
         }
