@@ -1,4 +1,4 @@
-//! Items that the agents of a drain can do nothing with, told before anything is begun.
+//! Items that a drain's agents can't work on, reported before it begins.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,22 +14,22 @@ use tavern_run::readiness::{Unready, unready};
 use tavern_store::Queue;
 use tavern_sys::process::quoted;
 
-/// How many of a long list are named.
+/// The number of entries of a long list that are shown.
 pub(super) const NAMED: usize = 10;
 
-/// How many open items a crew will work, and how many it leaves as they are.
+/// How many open items a crew will work, and how many it will leave.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prospect {
     pub worked: usize,
     pub left: usize,
-    /// The titles of those that it leaves for want of a script.
+    /// The titles of items that it leaves because they have no script.
     pub scriptless: HashSet<String>,
-    /// Where an item that it works has a second script, which its runner does not run.
+    /// Places of second scripts in items that it works; runners ignore these.
     pub second_scripts: Vec<String>,
 }
 
 impl Prospect {
-    /// Of the items of `queues` as they stand now.
+    /// Returns the prospect of the items of `queues` as they are now.
     pub(super) fn of(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<Prospect, CliError> {
         let (mut prospect, lacking, roles) = (
             Prospect::default(),
@@ -73,7 +73,7 @@ impl Prospect {
         Ok(prospect)
     }
 
-    /// What it does not run of what it works.
+    /// Returns a note on scripts that will not run.
     pub(super) fn not_run(&self) -> Option<String> {
         let places = listed(&self.second_scripts);
         (!places.is_empty()).then(|| {
@@ -81,7 +81,7 @@ impl Prospect {
         })
     }
 
-    /// Of what it leaves, behind what it works.
+    /// Returns the suffix about skipped items.
     pub(super) fn rest(&self) -> String {
         match self.left {
             0 => String::new(),
@@ -91,7 +91,7 @@ impl Prospect {
     }
 }
 
-/// All items of `queues` that lack something, by their places.
+/// Returns all items of `queues` that lack something, by place.
 pub(super) fn lacking(site: &Site, queues: &[Queue]) -> HashMap<(String, usize), Unready> {
     unready(site, queues, None)
         .into_iter()
@@ -99,7 +99,7 @@ pub(super) fn lacking(site: &Site, queues: &[Queue]) -> HashMap<(String, usize),
         .collect()
 }
 
-/// What keeps `crew` from an item as long as only agents work: `None` where one of them will do something with it.
+/// Returns what keeps `crew` from an item as long as only agents work; `None` if one of them will act on it.
 pub(super) fn hindrance(
     site: &Site,
     task: &Task,
@@ -108,7 +108,7 @@ pub(super) fn hindrance(
 ) -> Option<Lack> {
     let lacks = lacking.map_or(&[][..], |one| &one.lacks);
     let needs_person = |lack: &&Lack| {
-        // Of what is not trusted nothing is begun at all.
+        // With untrusted items, the drain does not begin at all.
         lack.is_stuck() && !matches!(lack, Lack::NotTrusted(_))
             || matches!(
                 lack,
@@ -134,13 +134,13 @@ pub(super) fn hindrance(
     }
 }
 
-/// The errors that `tavern check` finds in the queues, in words: nobody takes an item that has one.
+/// Returns the errors that `tavern check` finds in the queues; no agent takes an item with an error.
 pub(super) fn errors(
     context: &Context,
     site: &Site,
     queues: &[Queue],
 ) -> Result<Option<String>, CliError> {
-    // Where all items have one runner, it is none of theirs.
+    // With one runner for all items, the config's runners don't matter.
     let config = site.runner.is_none().then_some(&site.config);
     let texts = queues
         .iter()
@@ -160,7 +160,8 @@ pub(super) fn errors(
     Ok((!errors.is_empty()).then(told))
 }
 
-/// Refuses to begin where no item can be worked: by the `errors`, or since none has the script that its runner needs.
+/// Refuses to begin if no item can be worked, because of `errors` or because all lack a script for their
+/// runner.
 pub(super) fn refuse(
     site: &Site,
     queues: &[Queue],
@@ -174,7 +175,7 @@ pub(super) fn refuse(
         .flat_map(|one| &one.lacks)
         .any(|lack| NeedKind::of(lack).is_some());
     unfit.retain(|one| !one.is_broken() && one.lacks.iter().any(|lack| is_ours(&lack)));
-    // What waits for a person is told with all that is left.
+    // Items that wait for a person are in the final list.
     let is_mistake = errors.is_some() || !unfit.is_empty() && !waits;
     if !is_mistake || Prospect::of(site, queues, crew)?.worked > 0 {
         return Ok(());
@@ -221,7 +222,7 @@ pub(super) fn refuse(
     ))
 }
 
-/// The first of these lines, and how many more there are.
+/// Returns the first of these lines, and the number of others.
 fn list(head: &str, lines: impl ExactSizeIterator<Item = String>) -> String {
     let more = lines.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("and {more} more"));

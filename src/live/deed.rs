@@ -1,4 +1,5 @@
-//! What a key has done: another of Tavern's programs does it, by its own rules, and what it says is shown.
+//! Actions of keys: each runs another of Tavern's programs, with that program's own rules, and shows its
+//! output.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,10 +13,10 @@ use tavern_sys::process::{Bell, ProgramExit, Ran, Spec, run_beside};
 
 use super::look::{Tone, line};
 
-/// A program that is no editor takes no longer.
+/// The time limit for programs other than editors.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Programs that were started and may not have ended.
+/// Programs that were started and may still run.
 pub struct Deeds {
     running: Vec<JoinHandle<()>>,
     tell: Sender<DoneDeed>,
@@ -23,10 +24,10 @@ pub struct Deeds {
     bell: Bell,
 }
 
-/// What one came to that has ended.
+/// The result of one that has ended.
 pub struct DoneDeed {
     pub said: (String, Tone),
-    /// What had been asked, if it is done.
+    /// The prompt, if it succeeded.
     pub done: Option<String>,
 }
 
@@ -42,7 +43,7 @@ impl Deeds {
         }
     }
 
-    /// Starts one, for what was `asked`, and goes on; returns what is shown meanwhile.
+    /// Starts a program for the prompt `asked` without waiting; returns a message to show meanwhile.
     pub fn begin(
         &mut self,
         words: &[String],
@@ -55,7 +56,7 @@ impl Deeds {
         let started = thread::Builder::new().spawn(move || {
             let said = done(spec);
             let done = (said.1 != Tone::Bad).then_some(asked);
-            // Who has asked may be gone.
+            // The receiver may be gone.
             let _ = tell.send(DoneDeed { said, done });
             bell.ring();
         });
@@ -66,7 +67,7 @@ impl Deeds {
         (format!("tavern {} …", line(&words.join(" "))), Tone::Faint)
     }
 
-    /// Those that have ended since.
+    /// Returns those that have ended since the last call.
     pub fn ended(&mut self) -> Vec<DoneDeed> {
         self.running.retain(|running| !running.is_finished());
         self.told.try_iter().collect()
@@ -80,7 +81,7 @@ impl Deeds {
     }
 }
 
-/// The program that `tavern WORDS` means, of this board.
+/// Returns the program for `tavern WORDS` on this board.
 pub fn program(words: &[String], board: &Path, folder: &Path) -> io::Result<Spec> {
     let (program, first) = sibling(&words[0])?;
     let shared: [OsString; 4] = [
@@ -96,7 +97,7 @@ pub fn program(words: &[String], board: &Path, folder: &Path) -> io::Result<Spec
         .args(words))
 }
 
-/// Runs it to its end; what it printed, in a line.
+/// Runs it to its end, and returns its output in one line.
 pub fn done(spec: io::Result<Spec>) -> (String, Tone) {
     match spec.and_then(|spec| run_beside(spec, LIMIT)) {
         Ok(Some(ran)) => said(&ran),
@@ -105,7 +106,7 @@ pub fn done(spec: io::Result<Spec>) -> (String, Tone) {
     }
 }
 
-/// What it printed, in a line.
+/// Returns its output in one line.
 fn said(ran: &Ran) -> (String, Tone) {
     let is_done = ran.exit == ProgramExit::Code(0);
     let (first, second) = if is_done {

@@ -1,4 +1,4 @@
-//! A screen becomes what stands in each cell of the terminal. Pure.
+//! Draws a screen to the cells of the terminal. Pure.
 
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::style::ContentStyle;
@@ -15,29 +15,29 @@ use super::offers::Offers;
 use super::scene::SceneRow;
 use super::screen::{KEYS, OpenPage, PageKind, Screen};
 
-/// Cells, and where the cursor stands if something is typed.
+/// The cells, and the cursor while text is typed.
 pub struct Picture {
     pub cells: Buffer,
     pub cursor: Option<Position>,
 }
 
-/// Lines of what a deed came to.
+/// The maximal number of lines of a message.
 const MOST_SAID: usize = 4;
 
-/// Rows that the list, or a page, has on a terminal of this height: all but the head and the foot.
+/// Returns the rows for the list or a page on a terminal of this height: all but the first and the last line.
 pub fn room(height: u16) -> usize {
     usize::from(height.saturating_sub(2))
 }
 
-/// From so many columns on a panel stands beside the list: what is open, or else more about what is chosen.
+/// The minimal width for a panel beside the list. It shows the open page, else a preview of the chosen row.
 const WIDE: u16 = 160;
 
-/// Whether there is room for it.
+/// Returns true if there is room for the panel.
 pub fn has_panel(width: u16) -> bool {
     width >= WIDE
 }
 
-/// Rows that an open page has on a terminal of this size: in a panel all but its title.
+/// Returns the rows for an open page on a terminal of this size; a page in a panel has a title.
 pub fn page_room(area: Rect) -> usize {
     if has_panel(area.width) {
         room(area.height).saturating_sub(1)
@@ -46,7 +46,7 @@ pub fn page_room(area: Rect) -> usize {
     }
 }
 
-/// What is shown of `screen` on a terminal of this size.
+/// Draws `screen` for a terminal of this size.
 pub fn picture(screen: &Screen, area: Rect, look: Look) -> Picture {
     let mut pen = Pen {
         cells: Buffer::empty(area),
@@ -76,7 +76,7 @@ pub fn picture(screen: &Screen, area: Rect, look: Look) -> Picture {
     }
 }
 
-/// A row in a line of `width` cells, with the colours that it has, for a terminal that nobody has taken.
+/// Returns a row as a line of `width` cells, with its colours, for a terminal in normal mode.
 pub fn line_of(row: &SceneRow, width: usize, look: Look) -> String {
     let width = u16::try_from(width).unwrap_or(u16::MAX);
     let mut pen = Pen {
@@ -88,7 +88,7 @@ pub fn line_of(row: &SceneRow, width: usize, look: Look) -> String {
     while x < width {
         let symbol = pen.cells[(x, 0)].symbol();
         shown.push_str(symbol);
-        // A wide one takes the next cell, too.
+        // A wide character also takes the next cell.
         x += u16::try_from(symbol.width().max(1)).unwrap_or(1);
     }
     let style: ContentStyle = look.style(row.tone).into_crossterm();
@@ -101,7 +101,7 @@ struct Pen {
 }
 
 impl Pen {
-    /// Writes from a cell on, as far as there is room; returns the cell behind it.
+    /// Writes from a cell on, as far as there is room; returns the column after it.
     fn write(&mut self, column: usize, row: usize, text: &str, style: Style) -> usize {
         let area = self.cells.area;
         let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else {
@@ -124,7 +124,8 @@ impl Pen {
         usize::from(self.cells.area.width)
     }
 
-    /// The list in the left half. In the right one what is open, which then has the keys, or else what is known of what is chosen.
+    /// Draws the list in the left half. The right half shows the open page, which then has the keys, else a
+    /// preview.
     fn list_and_panel(&mut self, screen: &Screen, room: usize) {
         let area = self.cells.area;
         let width = area.width / 2 - 2;
@@ -155,7 +156,7 @@ impl Pen {
         }
     }
 
-    /// Puts all but the first and the last row of `cells` where they stand, from a column on.
+    /// Copies all but the first and the last row of `cells`, from a column on.
     fn paste(&mut self, cells: &Buffer, column: u16) {
         for y in 1..cells.area.height.saturating_sub(1) {
             for x in 0..cells.area.width {
@@ -164,7 +165,7 @@ impl Pen {
         }
     }
 
-    /// The rows around the one that is chosen.
+    /// Draws the rows around the chosen one.
     fn list(&mut self, screen: &Screen, room: usize) {
         let rows = &screen.scene.rows;
         for (place, (at, row)) in rows
@@ -216,7 +217,7 @@ impl Pen {
         self.write(end, place, &mark, faint);
     }
 
-    /// As much of a page as there is room for, from a row on.
+    /// Draws as much of a page as fits, from a row on.
     fn page(&mut self, page: &OpenPage, room: usize, row: usize) {
         if page.kind == PageKind::Help {
             for (place, (keys, does)) in KEYS.iter().enumerate().take(room) {
@@ -232,7 +233,7 @@ impl Pen {
         }
     }
 
-    /// Words that end in the last line, over what stands there, if need be.
+    /// Draws a message that ends in the last line, over other rows if needed.
     fn say(&mut self, said: &str, tone: Tone, last: usize) {
         let folded = human::fold(Some(self.width()), said);
         let lines: Vec<&str> = folded.lines().take(MOST_SAID.min(last)).collect();
@@ -243,7 +244,7 @@ impl Pen {
         }
     }
 
-    /// The last line: what is typed, what was said, or which keys there are.
+    /// Draws the last line: the typed text, the message, or the available keys.
     fn foot(&mut self, screen: &Screen, area: Rect) -> Option<Position> {
         let row = usize::from(area.height.checked_sub(1).filter(|row| *row > 0)?);
         if let Some(typing) = &screen.typing {
@@ -303,7 +304,8 @@ impl Pen {
     }
 }
 
-/// The first row of the list that is shown: the chosen one is, and what stands above all of them as long as it can be.
+/// Returns the first shown row of the list. The chosen row is always shown, and the top of the list if
+/// possible.
 fn first_of(screen: &Screen, room: usize) -> usize {
     let rows = screen.scene.rows.len();
     if screen.chosen + 1 < room {
@@ -315,7 +317,7 @@ fn first_of(screen: &Screen, room: usize) -> usize {
     }
 }
 
-/// No more than so many cells, with a mark where more was left out.
+/// Cuts text to at most `most` cells, and marks the cut.
 fn fitted(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();

@@ -1,10 +1,11 @@
-//! What a terminal sends becomes keys. Pure: it reads nothing itself, so whoever else is given the terminal loses no key.
+//! Parses terminal input to keys. Pure: it reads nothing itself, so another program with the terminal loses
+//! no keys.
 
-/// What was pressed.
+/// A key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
-    /// A character of a text that was pasted: no command.
+    /// A character of pasted text, which is never a command.
     Pasted(char),
     /// With Ctrl held.
     Control(char),
@@ -20,19 +21,19 @@ pub enum Key {
     PageDown,
     Home,
     End,
-    /// A key that means nothing here.
+    /// A key without a function.
     Other,
-    /// What follows is pasted.
+    /// Pasted text follows.
     PasteBegins,
     PasteEnds,
 }
 
 const ESC: u8 = 0x1b;
 
-/// A sequence is no longer; what is longer is none.
+/// The maximal length of an escape sequence.
 const MOST: usize = 32;
 
-/// Bytes of a key that are not all there yet.
+/// The bytes of an incomplete key.
 #[derive(Debug, Default)]
 pub struct KeyReader {
     pending: Vec<u8>,
@@ -40,7 +41,7 @@ pub struct KeyReader {
 }
 
 impl KeyReader {
-    /// The keys that `bytes` complete.
+    /// Returns the keys that `bytes` complete.
     pub fn read(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
@@ -50,7 +51,7 @@ impl KeyReader {
                 Key::PasteBegins => self.is_pasted = true,
                 Key::PasteEnds => self.is_pasted = false,
                 Key::Char(c) if self.is_pasted => keys.push(Key::Pasted(c)),
-                // The end of a line sends nothing.
+                // A pasted line end must not submit.
                 Key::Enter | Key::Other if self.is_pasted => keys.push(Key::Pasted(' ')),
                 _ if self.is_pasted => {}
                 key => keys.push(key),
@@ -59,12 +60,12 @@ impl KeyReader {
         keys
     }
 
-    /// More may follow: it is unknown whether Escape was pressed, or another key has begun.
+    /// Returns true if more bytes may follow: Escape alone, or the start of another key.
     pub fn is_unfinished(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Nothing has followed for a while.
+    /// Ends an incomplete key after a pause.
     pub fn lapse(&mut self) -> Option<Key> {
         let pending = std::mem::take(&mut self.pending);
         match pending.as_slice() {
@@ -75,12 +76,12 @@ impl KeyReader {
     }
 }
 
-/// The first key and its bytes, if they are all there.
+/// Returns the first key and its length, if it is complete.
 fn first(bytes: &[u8]) -> Option<(Key, usize)> {
     match *bytes {
         [] | [ESC] => None,
         [ESC, b'[' | b'O', ref rest @ ..] => sequence(rest).map(|(key, length)| (key, length + 2)),
-        // Twice, or with Alt held.
+        // Pressed twice, or with Alt held.
         [ESC, ESC, ..] => Some((Key::Escape, 1)),
         [ESC, ..] => Some((Key::Other, 2)),
         [b'\r' | b'\n', ..] => Some((Key::Enter, 1)),
@@ -100,14 +101,14 @@ fn character(bytes: &[u8]) -> Option<(Key, usize)> {
         Err(error) if error.valid_up_to() > 0 => {
             str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
         }
-        // The rest is to come.
+        // The rest of the character may follow.
         Err(error) if error.error_len().is_none() => return None,
         Err(error) => return Some((Key::Other, error.error_len().unwrap_or(1))),
     };
     valid.chars().next().map(|c| (Key::Char(c), c.len_utf8()))
 }
 
-/// Behind `ESC [` or `ESC O`: parameters, and a byte that ends it.
+/// Parses the bytes after `ESC [` or `ESC O`: parameters, and a final byte.
 fn sequence(rest: &[u8]) -> Option<(Key, usize)> {
     let Some(end) = rest
         .iter()

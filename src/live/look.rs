@@ -1,55 +1,55 @@
-//! How things look on a terminal that may have no colours, or no signs beyond ASCII.
+//! Styles for terminals with or without colours and Unicode.
 
 use clap::ColorChoice;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::human::Painted;
 
-/// What a terminal can show.
+/// The abilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     pub colours: Colours,
     pub signs: Signs,
 }
 
-/// Whether there are colours.
+/// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
     Usual,
     None,
 }
 
-/// Which characters there are.
+/// The character set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signs {
     Unicode,
     Ascii,
 }
 
-/// What a part of the screen is, for the eye.
+/// The role of a part of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     #[default]
     Plain,
     Heading,
-    /// A person is to do something.
+    /// A person should act.
     Asks,
-    /// Something is at work.
+    /// Work in progress.
     Works,
-    /// Something is wrong, or was taken away.
+    /// A problem, or a removal.
     Bad,
-    /// Of little weight.
+    /// Less important.
     Faint,
 }
 
-/// Whether what `TERM` names has a cursor that can be moved.
+/// Returns true if the terminal of `TERM` can move its cursor.
 pub fn can_move() -> bool {
     let term = std::env::var("TERM").unwrap_or_default();
     !term.is_empty() && term != "dumb"
 }
 
 impl Tone {
-    /// What a page knows it by.
+    /// Returns its CSS class on a page.
     pub fn word(self) -> &'static str {
         match self {
             Tone::Plain => "",
@@ -63,7 +63,7 @@ impl Tone {
 }
 
 impl Look {
-    /// By what was asked for, and the variables that say what the terminal has.
+    /// Returns the look for the flag and the environment.
     pub fn of(color: ColorChoice) -> Look {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let colours = match color {
@@ -87,7 +87,7 @@ impl Look {
         }
     }
 
-    /// What a tone looks like.
+    /// Returns the style of a tone.
     pub fn style(self, tone: Tone) -> Style {
         let style = match tone {
             Tone::Plain => return Style::new(),
@@ -104,7 +104,7 @@ impl Look {
         }
     }
 
-    /// `text` in the characters that there are.
+    /// Returns `text` in the available characters.
     pub fn spelt(self, text: &str) -> String {
         if self.signs == Signs::Unicode {
             return text.to_owned();
@@ -120,7 +120,7 @@ impl Look {
     }
 }
 
-/// Words of anybody's in a line: nothing in it is obeyed, and secrets are left out.
+/// Returns untrusted words in one line, sanitized, with secrets redacted.
 pub fn line(words: &str) -> String {
     let words: String = words
         .split(['\n', '\r'])
@@ -130,7 +130,7 @@ pub fn line(words: &str) -> String {
     Painted::whole(&words).as_str().replace('\t', " ")
 }
 
-/// The same in its lines.
+/// Returns untrusted text in lines, sanitized, with secrets redacted.
 pub fn lines(text: &str) -> Vec<String> {
     let shown = Painted::whole(text);
     shown

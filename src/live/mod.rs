@@ -1,9 +1,10 @@
-//! The live view: a board on a terminal, drawn as it changes and led by keys.
+//! The live view: a board on a terminal, updated as it changes, with keys for actions.
 //!
-//! Pure are [`scene`], which makes rows of an overview, [`screen`], which holds what is open and takes keys, [`frame`], which makes cells
-//! of it, [`keys`], [`typed_line`] and [`offers`].
+//! Pure: [`scene`] makes rows of an overview, [`screen`] holds the state and handles keys, [`frame`] draws
+//! cells; also [`keys`], [`typed_line`] and [`offers`].
 //!
-//! The loop is in [`view`]. What wakes it is in [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts other programs.
+//! The loop is in [`view`], woken by [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts
+//! other programs.
 
 pub mod deed;
 pub mod frame;

@@ -1,4 +1,4 @@
-//! Which of a person's words about an item would be taken now, by the board's own rules.
+//! Which actions of a person on an item the board's rules allow now.
 
 use crate::release::freed;
 use crate::report::judge::is_to_start;
@@ -8,7 +8,7 @@ use tavern_core::event::{Event, Review};
 use tavern_core::lease::Lease;
 use tavern_core::task::{PERSON, Task, TaskId, Timestamp};
 
-/// What may be said; else why not.
+/// The allowed actions; else the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offers {
     pub approve: Result<(), String>,
@@ -17,7 +17,7 @@ pub struct Offers {
 }
 
 impl Default for Offers {
-    /// Where nothing is known of an item, whoever is asked says it.
+    /// Allows everything for an unknown item; the program itself may refuse.
     fn default() -> Offers {
         Offers {
             approve: Ok(()),
@@ -28,11 +28,11 @@ impl Default for Offers {
 }
 
 impl Offers {
-    /// Of a task that goes by `name`, and its lease, as they stand at `now`.
+    /// Returns the actions for a task called `name` and its lease at `now`.
     pub fn of(name: &str, task: &Task, lease: Option<&Lease>, now: Timestamp) -> Offers {
         let may = |event: &Event| match decide(task, lease, event, now) {
             Ok(_) => Ok(()),
-            // An item without an ID goes by its place.
+            // An item without an ID is called by its place.
             Err(refusal) => Err(refusal
                 .to_string()
                 .replace(&format!("`{}`", TaskId::nobody()), &format!("`{name}`"))),

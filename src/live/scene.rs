@@ -1,4 +1,4 @@
-//! What there is to see of a board becomes rows, each of which may be chosen. Pure.
+//! Converts an overview of a board to rows that can be chosen. Pure.
 
 use std::collections::HashMap;
 
@@ -18,50 +18,50 @@ use tavern_sys::clock;
 
 use super::look::{Tone, line};
 
-/// Rows of the list, and what stands above them.
+/// The rows of the list, and the line above them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scene {
-    /// How many agents work, what waits, what was spent.
+    /// Counts of agents and items, and the cost.
     pub head: String,
     pub rows: Vec<SceneRow>,
-    /// Somebody works, so seconds are shown.
+    /// Whether agents work, so seconds are shown.
     pub has_seconds: bool,
 }
 
 /// A row of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SceneRow {
-    /// The same while it is about the same.
+    /// Stays the same as long as its subject does.
     pub key: String,
-    /// Shown as they are.
+    /// Never cut.
     pub columns: String,
-    /// Cut where there is no room.
+    /// Cut to fit.
     pub words: String,
-    /// Behind the words, as far as there is room.
+    /// Shown after the words if it fits.
     pub mark: String,
     pub tone: Tone,
-    /// What keys are about; `None`: a heading, or a remark.
+    /// The target of keys; `None` for a heading or a remark.
     pub subject: Option<Subject>,
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// What an item goes by; empty for a queue.
+    /// The name of an item; empty for a queue.
     pub name: String,
-    /// The title of an item without an ID, which is known by that while its line is another.
+    /// The title of an item without an ID, which identifies it while its line changes.
     pub title: String,
     pub task: Option<TaskId>,
     pub queue: String,
     /// The run of the agent that works on it.
     pub run: Option<String>,
     pub status: Option<Status>,
-    /// It waits with a question.
+    /// Whether it waits with a question.
     pub is_asked: bool,
 }
 
 impl Scene {
-    /// What `overview` and the `health` of runs show at `now`.
+    /// Returns the rows of `overview` and the `health` of runs at `now`.
     pub fn of(overview: &Overview, health: &[Health], now: Timestamp) -> Scene {
         let mut scene = Scene::default();
         let runs: HashMap<&TaskId, &Health> =
@@ -128,7 +128,7 @@ impl Scene {
         scene
     }
 
-    /// Of rows that would have the same key each has one of its own.
+    /// Makes keys of rows unique.
     fn tell_apart(&mut self) {
         let mut known: HashMap<String, usize> = HashMap::new();
         for row in &mut self.rows {
@@ -155,7 +155,7 @@ impl Scene {
     }
 }
 
-/// What the providers allow, as the run has it that was seen last.
+/// Describes the providers' limits, from the run that was seen last.
 fn allowance<'a>(runs: impl Iterator<Item = &'a Activity>, now: Timestamp) -> Option<String> {
     let last = runs
         .filter(|run| !run.windows.is_empty())
@@ -215,7 +215,7 @@ fn titled(item: &ItemLine) -> String {
     line(&format!("{}{}", item.above, item.title))
 }
 
-/// What an item is known by while its line is another.
+/// Returns the key of an item, which stays the same while its line changes.
 fn key_of(subject: &Subject) -> String {
     if subject.title.is_empty() {
         subject.name.clone()
@@ -264,16 +264,16 @@ fn is_at_work(line: &AgentLine) -> bool {
     line.agent.state == AgentState::Working
 }
 
-/// What an agent does right now, in words for a row.
+/// An agent's current work, in words for a row.
 struct AgentWords {
     name: String,
     state: &'static str,
     task: String,
-    /// For how long it works on the item; empty where it is not known.
+    /// How long it has worked on the item; empty if unknown.
     long: String,
-    /// Its tool, and since when nothing else was seen.
+    /// Its tool, and the time since its last sign of life.
     tool: String,
-    /// Its last words, or else what it waits for.
+    /// Its last message, or else the reason of its wait.
     said: String,
     mark: String,
     tone: Tone,
@@ -368,10 +368,10 @@ fn agent_row(
     }
 }
 
-/// Where there is less room, columns are as narrow as what stands in them.
+/// Below this width, columns are as narrow as their content.
 const NARROW: usize = 70;
 
-/// The same of agents where there are few lines of `width` cells.
+/// Returns the rows of agents for a small area of `width` cells.
 pub fn short_rows(
     agents: &[AgentLine],
     health: &[Health],

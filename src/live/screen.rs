@@ -1,4 +1,4 @@
-//! What is on the screen, and what a key makes of it. Pure: what has to be done comes back as a [`Wish`].
+//! The state of the screen, and how keys change it. Pure: actions are returned as a [`Wish`].
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use super::scene::{Scene, SceneRow, Subject};
 use super::typed_line::{Asked, TypedLine};
 use tavern_core::task::Status;
 
-/// The list, and what was opened over it.
+/// The list, and the page opened over it.
 #[derive(Debug, Default)]
 pub struct Screen {
     pub scene: Scene,
-    /// The row that is chosen.
+    /// The chosen row.
     pub chosen: usize,
     pub page: Option<OpenPage>,
-    /// What is shown of what is chosen, where there is room beside the list.
+    /// The preview of the chosen row, if it fits beside the list.
     pub beside: Option<OpenPage>,
-    /// What is being typed.
+    /// The text prompt.
     pub typing: Option<TypedLine>,
-    /// What was typed and not done, by what was asked.
+    /// Unfinished texts, by prompt.
     pub drafts: BTreeMap<String, String>,
-    /// What may be said of the item that is chosen.
+    /// The allowed actions on the chosen item.
     pub offers: Offers,
-    /// What was last said, in one line: what a deed came to.
+    /// The last message, in one line.
     pub said: Option<(String, Tone)>,
-    /// Rows that the list has, and those of an open page.
+    /// Rows of the list, and of an open page.
     pub room: usize,
     pub page_room: usize,
 }
 
-/// What was opened over the list.
+/// A page opened over the list.
 #[derive(Debug)]
 pub struct OpenPage {
     pub kind: PageKind,
@@ -40,11 +40,11 @@ pub struct OpenPage {
     pub lines: Vec<(String, Tone)>,
     /// The first line that is shown.
     pub top: usize,
-    /// It stays at its end as more comes.
+    /// Whether it stays at its end as lines are added.
     pub is_followed: bool,
 }
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     Item,
@@ -53,7 +53,7 @@ pub enum PageKind {
     Help,
 }
 
-/// What the program is to do.
+/// An action for the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     Quit,
@@ -61,18 +61,18 @@ pub enum Wish {
     Interrupt,
     /// Ctrl-Z.
     Stop,
-    /// All is to be drawn anew.
+    /// Redraw everything.
     Redraw,
     Open(PageKind, Subject),
-    /// Another of Tavern's programs does it, with these arguments; what was asked, of which the text is kept until that is done.
+    /// Runs another of Tavern's programs with these arguments; the prompt's text is kept until it succeeds.
     Verb(Vec<String>, String),
-    /// The same, and it has the terminal meanwhile.
+    /// The same, with the terminal.
     Attended(Vec<String>),
     /// A shell in the worktree of the item.
     Shell(Subject),
 }
 
-/// The keys, and what they do.
+/// The keys and their functions.
 pub const KEYS: [(&str, &str); 15] = [
     (
         "Up Down",
@@ -101,8 +101,8 @@ pub const KEYS: [(&str, &str); 15] = [
 ];
 
 impl Screen {
-    /// Shows `scene` from now on. What was chosen stays so while it is there: the row, else another one of the same item. What is open,
-    /// or typed, is about the same item as before, whatever that goes by now.
+    /// Shows `scene`. The chosen row stays chosen if it still exists, else another row of its item. Open
+    /// pages and prompts follow their item, even if its name changed.
     pub fn update(&mut self, scene: Scene) {
         self.follow_title(&scene);
         let before = self.scene.rows.get(self.chosen).cloned();
@@ -117,7 +117,7 @@ impl Screen {
             .as_ref()
             .and_then(|before| position(&|row| row.key == before.key));
         let same = same.or_else(|| position(&is_of_task));
-        // It was given an ID.
+        // It got an ID.
         let titled = before
             .as_ref()
             .and_then(|row| row.subject.as_ref())
@@ -126,7 +126,7 @@ impl Screen {
         let gone = before
             .and_then(|row| row.subject)
             .filter(|it| same.is_none() && !it.name.is_empty());
-        // What an action has said matters more.
+        // An action's message has priority.
         if let Some(gone) = gone.filter(|_| self.said.is_none()) {
             self.said = Some((
                 format!("{} is no longer listed, so another is chosen", gone.name),
@@ -140,7 +140,7 @@ impl Screen {
         }
     }
 
-    /// What is open, or else shown beside the list.
+    /// Returns the open page, or else the preview.
     pub fn shown(&self) -> Option<&OpenPage> {
         self.page.as_ref().or(self.beside.as_ref())
     }
@@ -149,7 +149,7 @@ impl Screen {
         self.page.as_mut().or(self.beside.as_mut())
     }
 
-    /// An item without an ID goes by its line, which is another one when something was written above it.
+    /// Follows an item without an ID by its title: its name is its line, which changes with edits above it.
     fn follow_title(&mut self, scene: &Scene) {
         let Some(subject) = self
             .subject()
@@ -169,7 +169,7 @@ impl Screen {
             .find(is_same)
             .or_else(|| scene.rows.iter().find(|row| is_titled(row, &subject)));
         let Some(now) = now.and_then(|row| row.subject.clone()) else {
-            // Another may stand in its line by now.
+            // Another item may be in its line by now.
             if let Some(typing) = self.typing.take() {
                 self.keep(typing);
                 self.said = Some((format!("{} is no longer listed", subject.name), Tone::Plain));
@@ -184,7 +184,7 @@ impl Screen {
             .for_each(|page| page.subject = now.clone());
     }
 
-    /// What was typed comes back when the same is asked again.
+    /// Keeps a typed text for the next time of the same prompt.
     fn keep(&mut self, typing: TypedLine) {
         let (label, text) = (typing.label(), typing.text);
         if text.trim().is_empty() {
@@ -194,7 +194,7 @@ impl Screen {
         };
     }
 
-    /// What keys are about now.
+    /// Returns the target of keys.
     pub fn subject(&self) -> Option<&Subject> {
         match &self.page {
             Some(page) => Some(&page.subject),
@@ -206,7 +206,7 @@ impl Screen {
         }
     }
 
-    /// Takes a key; what it asks for is for the caller to do.
+    /// Handles a key, and returns the action that the caller should do.
     pub fn press(&mut self, key: Key) -> Option<Wish> {
         if let Key::Control('c') = key {
             return Some(Wish::Interrupt);
@@ -239,7 +239,7 @@ impl Screen {
         }
         match key {
             Key::Control('l') => Some(Wish::Redraw),
-            // Once too often it does no harm.
+            // Pressing it once too often should do no harm.
             Key::Escape => {
                 self.page = None;
                 None
@@ -253,7 +253,7 @@ impl Screen {
         }
     }
 
-    /// A key that is about what is chosen.
+    /// Handles a key for the chosen row.
     fn act(&mut self, key: Key) -> Option<Wish> {
         let subject = self.subject()?.clone();
         let is_agent =
@@ -317,7 +317,7 @@ impl Screen {
             Key::Char('r') => (TypedLine::release(&name()), &offers.release),
             _ => return None,
         };
-        // Before anything is typed for nothing.
+        // Checked before the user types a text in vain.
         if let Err(why) = may {
             self.said = Some((why.clone(), Tone::Plain));
             return None;
@@ -331,7 +331,7 @@ impl Screen {
         None
     }
 
-    /// What stands beside the list where nothing is open: of an agent at work what its run prints.
+    /// Returns the preview for the chosen row: the run's output if it is an agent at work.
     pub fn preview(&self) -> Option<(PageKind, &Subject)> {
         let row = self
             .scene
@@ -353,7 +353,7 @@ impl Screen {
         ))
     }
 
-    /// How many rows the key goes down; a negative number goes up.
+    /// Returns how many rows the key moves down; negative is up.
     fn step(&self, key: Key) -> Option<isize> {
         let room = if self.page.is_some() {
             self.page_room
@@ -404,7 +404,7 @@ impl Screen {
             .is_some_and(|row: &SceneRow| row.subject.is_some())
     }
 
-    /// The row that can be chosen and is the nearest to `at`.
+    /// Returns the row nearest to `at` that can be chosen.
     fn nearest(&self, at: usize) -> usize {
         let choices = (0..self.scene.rows.len()).filter(|row| self.is_choice(*row));
         choices
@@ -413,7 +413,7 @@ impl Screen {
     }
 }
 
-/// The row of an item that reads like `subject`, which has no ID.
+/// Returns true if the row is an item with the title of `subject`, which has no ID.
 fn is_titled(row: &SceneRow, subject: &Subject) -> bool {
     let is_same = |it: &Subject| it.queue == subject.queue && row.words == subject.title;
     row.key.starts_with("item ") && row.subject.as_ref().is_some_and(is_same)
@@ -424,7 +424,7 @@ fn edit(what: &str) -> Wish {
 }
 
 impl OpenPage {
-    /// More lines come behind those that are shown; of the oldest no more than so many are kept.
+    /// Appends lines, and drops the oldest above the maximum.
     pub fn follow(&mut self, more: Vec<(String, Tone)>) {
         const MOST: usize = 5000;
         self.lines.extend(more);
@@ -433,7 +433,7 @@ impl OpenPage {
         self.top = self.top.saturating_sub(left_out);
     }
 
-    /// The first line that is shown where there is room for so many.
+    /// Returns the first line that is shown with `room` rows.
     pub fn first(&self, room: usize) -> usize {
         let last = self.lines.len().saturating_sub(room);
         if self.is_followed {

@@ -1,4 +1,4 @@
-//! What the program of a run prints, as lines for people, as it comes. It reads files only; whose they are it does not know.
+//! Follows the output of a run's program, as lines for people. It only reads files.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use tavern_sys::files;
 
 use super::look::{Tone, line, lines};
 
-/// Of a long log so much of its end is shown at first, and so much is read at once.
+/// Bytes of a log that are shown at first, from its end, and that are read at once.
 const MOST: u64 = 256 << 10;
 
-/// A line that has not ended by then is shown as far as it goes.
+/// A longer line is shown before it ends.
 const LONGEST: usize = 16 << 20;
 
-/// The logs of one run, and how far each was read.
+/// The logs of one run, and their read positions.
 #[derive(Debug)]
 pub struct LogTail {
     folder: PathBuf,
@@ -24,18 +24,18 @@ pub struct LogTail {
     is_behind: bool,
 }
 
-/// How far a log was read, and what of it is no whole line yet.
+/// The read position of a log, and its last, incomplete line.
 #[derive(Debug)]
 struct LogPart {
     path: PathBuf,
     at: u64,
     rest: Vec<u8>,
-    /// Bytes before it of which nobody has been told yet that they are not shown.
+    /// Bytes before it whose omission was not reported yet.
     passed: u64,
 }
 
 impl LogPart {
-    /// The last part of a log, from a whole line on; of a last line that is longer, its end.
+    /// Returns the last part of a log, from the start of a line; if the last line is longer, its end.
     fn last(path: PathBuf) -> LogPart {
         let length = path.metadata().map_or(0, |file| file.len());
         let Some(before) = length.checked_sub(MOST + 1) else {
@@ -62,7 +62,7 @@ impl LogPart {
 }
 
 impl LogTail {
-    /// Of the run whose folder this is.
+    /// Follows the run of this folder.
     pub fn of(folder: &Path) -> LogTail {
         let log = |name: &str| LogPart::last(folder.join(name));
         LogTail {
@@ -72,7 +72,7 @@ impl LogTail {
         }
     }
 
-    /// The same from where [`LogTail::place`] was; from its usual beginning, if that is none.
+    /// Continues at a [`LogTail::place`]; starts as usual if `place` is invalid.
     pub fn after(folder: &Path, place: &str) -> LogTail {
         let mut tail = LogTail::of(folder);
         let places: Vec<u64> = place
@@ -81,7 +81,7 @@ impl LogTail {
             .collect();
         if places.len() == tail.logs.len() {
             for (log, place) in tail.logs.iter_mut().zip(places) {
-                // No more than the log has: it may be another one by now.
+                // The log may have been replaced by a shorter one.
                 if log.path.metadata().is_ok_and(|file| place <= file.len()) {
                     (log.at, log.passed) = (place, 0);
                 }
@@ -90,7 +90,7 @@ impl LogTail {
         tail
     }
 
-    /// How far whole lines were read, as `123-0`.
+    /// Returns the positions after the last whole lines, as `123-0`.
     pub fn place(&self) -> String {
         let places: Vec<String> = self
             .logs
@@ -100,12 +100,12 @@ impl LogTail {
         places.join("-")
     }
 
-    /// There was more than was read the last time.
+    /// Returns true if the last call did not read everything.
     pub fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// What is new. A line counts once it has ended, or the run has.
+    /// Returns new lines. An incomplete line counts only after the run has ended.
     pub fn more(&mut self) -> Vec<(String, Tone)> {
         let mut more = Vec::new();
         self.is_behind = false;
@@ -159,10 +159,10 @@ fn plain(text: &str) -> impl Iterator<Item = (String, Tone)> {
     lines(text).into_iter().map(|line| (line, Tone::Plain))
 }
 
-/// Lines of a tool's result that are shown.
+/// The maximal number of lines of a tool's result.
 const RESULT: usize = 12;
 
-/// An event, as a person would read it; many tell nothing.
+/// Returns an event as lines for people; many events have none.
 fn told(event: &AgentEvent) -> Vec<(String, Tone)> {
     match event {
         AgentEvent::Started { model, .. } => {

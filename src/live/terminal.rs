@@ -1,4 +1,4 @@
-//! The terminal: taken for the view, and given back however that ends. Only what has changed is written.
+//! The terminal in raw mode, always restored at the end. Only changes are written.
 
 use std::io::{self, BufWriter, Stdout, Write, stdout};
 use std::panic;
@@ -24,11 +24,11 @@ pub struct RawTerminal {
     cursor: Option<Position>,
 }
 
-/// The terminal is ours at the moment: then whoever ends gives it back.
+/// Whether the terminal is in raw mode, so it must be restored.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl RawTerminal {
-    /// Takes the terminal. It is given back when this is dropped, and at a panic.
+    /// Takes the terminal. It is restored on drop and at a panic.
     pub fn take() -> io::Result<RawTerminal> {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |told| {
@@ -45,7 +45,7 @@ impl RawTerminal {
         Ok(terminal)
     }
 
-    /// Takes it again that was given back with [`give_back`].
+    /// Takes the terminal again after [`give_back`].
     pub fn take_again(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         IS_TAKEN.store(true, Ordering::SeqCst);
@@ -58,14 +58,14 @@ impl RawTerminal {
         self.forget()
     }
 
-    /// All is drawn anew the next time.
+    /// Redraws everything the next time.
     pub fn forget(&mut self) -> io::Result<()> {
         execute!(self.backend, Clear(ClearType::All))?;
         self.shown.reset();
         Ok(())
     }
 
-    /// How large it is now; a terminal that doesn't tell is taken for the usual one.
+    /// Returns the size of the terminal, or 80 × 24 if unknown.
     pub fn area() -> Rect {
         let (width, height) = size()
             .ok()
@@ -74,7 +74,7 @@ impl RawTerminal {
         Rect::new(0, 0, width, height)
     }
 
-    /// Shows `picture`: nothing is written where that is what is shown already.
+    /// Draws the changes between `picture` and the shown one, if any.
     pub fn show(&mut self, picture: Picture) -> io::Result<()> {
         let Picture { cells, cursor } = picture;
         if cells.area != self.shown.area {
@@ -104,7 +104,7 @@ impl Drop for RawTerminal {
     }
 }
 
-/// Makes the terminal what it was, if it is ours. What can't be done here nobody could be told of.
+/// Restores the terminal if it was taken. Errors can't be reported here.
 pub fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);

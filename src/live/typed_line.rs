@@ -1,52 +1,52 @@
-//! A line that is typed at the foot of the screen, and the words that another program is started with for it.
+//! A text prompt at the bottom of the screen, and the command that it starts.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::keys::Key;
 use tavern_core::printable::is_command;
 
-/// What is typed, and for what.
+/// A text prompt.
 #[derive(Debug)]
 pub struct TypedLine {
-    /// What is asked, and what the item goes by.
+    /// The prompt, and the name of the item.
     label: String,
     name: String,
     pub text: String,
-    /// Where the cursor stands in it, in bytes.
+    /// The cursor's position in the text, in bytes.
     at: usize,
     need: Needs,
-    /// The program and its arguments, before the text and, if there is one, the flag that stands before it.
+    /// The program and its arguments, before the flag, if any, and the text.
     words: Vec<String>,
     flag: &'static str,
 }
 
-/// Whether anything has to be typed.
+/// Whether text is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Words,
-    /// Words, or Enter alone.
+    /// Text, or Enter alone.
     MaybeWords,
     /// Enter.
     Assent,
 }
 
-/// What a key makes of it.
+/// The result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
     More,
-    /// It was given up, for now.
+    /// It was cancelled; the text is kept.
     Nothing,
     For(Vec<String>),
 }
 
-/// Stands for what the item goes by.
+/// Placeholder for the item's name.
 const NAME: &str = "NAME";
 
-/// Longest text, in bytes: what an agent is told at once is bounded, too.
+/// The maximal length of the text, in bytes; messages to agents are limited, too.
 const MOST: usize = 4000;
 
 impl TypedLine {
-    /// `NAME` in `label` and `words` stands for what the item goes by.
+    /// `NAME` in `label` and `words` is replaced by the item's name.
     fn new(need: Needs, name: &str, label: &str, words: &[&str], flag: &'static str) -> TypedLine {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         TypedLine {
@@ -60,7 +60,7 @@ impl TypedLine {
         }
     }
 
-    /// An answer, or a word to its agent.
+    /// Prompts for an answer, or a message to its agent.
     pub fn tell(name: &str) -> TypedLine {
         TypedLine::new(Needs::Words, name, "tell NAME", &["tell", NAME], "--")
     }
@@ -127,23 +127,24 @@ impl TypedLine {
         )
     }
 
-    /// The item goes by another name from now on.
+    /// Changes the item's name.
     pub fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.name);
     }
 
-    /// What is asked.
+    /// Returns the prompt.
     pub fn label(&self) -> String {
         self.label.replacen(NAME, &self.name, 1)
     }
 
-    /// With the text that was typed before for the same.
+    /// Restores a text that was typed before.
     pub fn with(mut self, text: String) -> TypedLine {
         (self.at, self.text) = (text.len(), text);
         self
     }
 
-    /// The words for a text that was typed elsewhere; the end of a line is a space. `None`: something has to be typed.
+    /// Returns the command for a text typed elsewhere; line ends become spaces. `None` if required text is
+    /// missing.
     pub fn words_for(mut self, text: &str) -> Option<Vec<String>> {
         if self.need != Needs::Assent {
             let typed = text
@@ -159,7 +160,7 @@ impl TypedLine {
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn press(&mut self, key: Key) -> Asked {
         match key {
             Key::Escape => return Asked::Nothing,
@@ -184,7 +185,7 @@ impl TypedLine {
         Asked::More
     }
 
-    /// Where the character before the cursor begins, with what is drawn over it.
+    /// Returns where the character before the cursor begins, including combining characters.
     fn before(&self) -> usize {
         let start = |(at, c): &(usize, char)| (c.width() != Some(0) || *at == 0).then_some(*at);
         self.text[..self.at]
@@ -194,7 +195,7 @@ impl TypedLine {
             .unwrap_or_default()
     }
 
-    /// Where the character at the cursor ends.
+    /// Returns where the character at the cursor ends.
     fn behind(&self) -> usize {
         let next = self.text[self.at..]
             .char_indices()
@@ -203,7 +204,7 @@ impl TypedLine {
         next.map_or(self.text.len(), |(length, _)| self.at + length)
     }
 
-    /// Where the word before the cursor begins.
+    /// Returns where the word before the cursor begins.
     fn word(&self) -> usize {
         let before = self.text[..self.at].trim_end();
         before.rfind(' ').map_or(0, |blank| blank + 1)
@@ -229,14 +230,14 @@ impl TypedLine {
         let mut words: Vec<String> = self.words.iter().map(named).collect();
         match self.flag {
             _ if text.is_empty() => {}
-            // It may begin with a `-`.
+            // The text may begin with `-`.
             flag if flag.ends_with('=') => words.push(format!("{flag}{text}")),
             flag => words.extend([flag.to_owned(), text.to_owned()]),
         }
         Asked::For(words)
     }
 
-    /// What is shown in a line of `width` cells, the text around the cursor, and how many cells stand before that.
+    /// Returns the line cut to `width` cells around the cursor, and the cursor's column.
     pub fn shown(&self, width: usize) -> (String, usize) {
         if self.need == Needs::Assent {
             let label = self.label();
@@ -261,7 +262,7 @@ impl TypedLine {
     }
 }
 
-/// Persian and joined emoji are spelt with two characters that a terminal would not show.
+/// Allows joiners, which Persian and joined emoji need, though a terminal would not show them.
 fn may_be_typed(c: char) -> bool {
     !is_command(c) || matches!(c, '\u{200c}' | '\u{200d}')
 }

@@ -1,4 +1,4 @@
-//! The loop of the live view: it waits until something happens, looks, draws what is other than before, and does what keys ask for.
+//! The loop of the live view: waits for events, reads the board, draws changes and runs actions.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
@@ -34,34 +34,34 @@ use super::stream::LogTail;
 use super::terminal::{RawTerminal, give_back};
 use super::watchers::{BoardWatch, KeyWatch, Noticed, is_terminal_gone, run_watch, signals};
 
-/// How often seconds are shown anew.
+/// The interval of updates of seconds.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The board is looked at no more often than this.
+/// The minimal time between reads of the board.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A run is read no more often than this.
+/// The minimal time between reads of a run.
 const BREATH: Duration = Duration::from_millis(40);
 
-/// A shell or an editor that is to end has so long to put away what it has.
+/// The time that a shell or an editor has to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Differences are read no more often than this.
+/// The minimal time between reads of a diff.
 const REST: Duration = Duration::from_secs(2);
 
-/// Who passes a row by does not want to read of it.
+/// A preview opens after this time, not for rows that the user passes.
 const STILL: Duration = Duration::from_millis(80);
 
-/// After it nothing follows that belongs to a key.
+/// The maximal time between bytes of one key.
 const REST_OF_KEY: Duration = Duration::from_millis(50);
 
-/// Whether there is a terminal that can be drawn on, and a person before it.
+/// Returns true if standard input and output are a terminal that can be drawn on.
 pub fn can_draw(context: &Context) -> bool {
     let is_text = context.out.format() == Format::Text;
     is_text && stdin().is_terminal() && stdout().is_terminal() && can_move()
 }
 
-/// Shows the board until a person has seen enough; of its queues those with these names, or all.
+/// Shows the board until the user quits; only the queues with these names, if any.
 pub fn run(context: &Context, names: &[String]) -> Result<Exit, CliError> {
     let board = context.board()?;
     let bell = Bell::new();
@@ -72,7 +72,7 @@ pub fn run(context: &Context, names: &[String]) -> Result<Exit, CliError> {
     let keys = KeyWatch::begin(&view.bell)?;
     view.terminal = Some(RawTerminal::take()?);
     let ended = match view.work(&watch, &keys, &signals) {
-        // Nothing can be drawn on it any more, and no signal or key has told so yet.
+        // The terminal is gone, and no signal or key has shown it yet.
         Err(_) if is_terminal_gone() => Ok(Exit::Terminated),
         ended => ended,
     };
@@ -89,34 +89,34 @@ struct LiveView<'c> {
     look: Look,
     screen: Screen,
     overview: Overview,
-    /// When the board was looked at last, how long that took, and when seconds were.
+    /// When the board was last read, how long that took, and when seconds were last updated.
     looked: Instant,
     took: Duration,
     ticked: Instant,
     deeds: Deeds,
-    /// For which look and what the board's rules were asked.
+    /// The read and the subject that the offers are for.
     offered: Option<(Instant, Option<Subject>)>,
     stream: Option<OpenStream>,
     diff: Option<OpenDiff>,
-    /// Since when what is chosen is that.
+    /// When the row was chosen, and the row.
     chosen: (Instant, usize),
     terminal: Option<RawTerminal>,
 }
 
-/// The work whose differences are shown.
+/// The work whose diff is shown.
 struct OpenDiff {
-    /// Where git notes what happens in its worktree; there may be none.
+    /// git's folder of its worktree, if there is one.
     folder: Option<PathBuf>,
     has_changed: Noticed,
     watch: Option<FileWatch>,
     is_stale: bool,
-    /// When it was read last, and how long that took.
+    /// When it was last read, and how long that took.
     read: Instant,
     took: Duration,
 }
 
 impl OpenDiff {
-    /// Keys are not kept waiting by a repository in which git takes long.
+    /// A slow repository must not delay keys.
     fn until_look(&self) -> Duration {
         if self.is_stale {
             REST.max(self.took * 10).saturating_sub(self.read.elapsed())
@@ -131,7 +131,7 @@ struct OpenStream {
     folder: PathBuf,
     tail: LogTail,
     has_changed: Noticed,
-    /// There is none while there is no folder yet.
+    /// `None` until the folder exists.
     watch: Option<FileWatch>,
     is_stale: bool,
     followed: Instant,
@@ -177,7 +177,7 @@ impl<'c> LiveView<'c> {
         Ok(view)
     }
 
-    /// Until a key or a signal ends it.
+    /// Runs until a key or a signal ends it.
     fn work(
         &mut self,
         watch: &BoardWatch,
@@ -281,7 +281,7 @@ impl<'c> LiveView<'c> {
         }
     }
 
-    /// Asks the board's rules what may be said of what is chosen, where that, or the board, is another.
+    /// Updates the allowed actions if the board or the chosen row has changed.
     fn offer(&mut self) {
         let subject = self
             .screen
@@ -308,7 +308,7 @@ impl<'c> LiveView<'c> {
         self.offered = Some((self.looked, subject));
     }
 
-    /// A large board that changes all the time does not take all of a processor.
+    /// Limits the CPU use of a large board that changes all the time.
     fn until_look(&self) -> Duration {
         PAUSE
             .max(self.took * 4)
@@ -342,9 +342,9 @@ impl<'c> LiveView<'c> {
         Ok(())
     }
 
-    /// What agents do, which changes without the board.
+    /// Updates agents' activity, which changes without the board.
     fn tick(&mut self) {
-        // An item's mode stands in its queue, which was read when that changed last.
+        // An item's mode is in its queue, read at its last change.
         let modes: HashMap<&TaskId, Mode> = self
             .overview
             .listing
@@ -363,7 +363,7 @@ impl<'c> LiveView<'c> {
             after.is_some_and(|subject| subject.run.is_some()),
         );
         if let Some(diff) = &mut self.diff {
-            // Of what is not committed nobody tells.
+            // Uncommitted changes send no event.
             diff.is_stale |= is_other || is_worked;
             if diff.watch.is_none() {
                 diff.watch = diff
@@ -390,7 +390,7 @@ impl<'c> LiveView<'c> {
             .map_err(|error| CliError::output(&error))
     }
 
-    /// Reads what is new of the run that is open; of a flood now and then.
+    /// Reads new output of the open run, at a limited rate.
     fn follow(&mut self) {
         let Some(stream) = &mut self.stream else {
             return;
@@ -406,7 +406,7 @@ impl<'c> LiveView<'c> {
         }
     }
 
-    /// Opens what is to stand beside the list, once the choice stands still; how long that takes.
+    /// Opens the preview once the choice rests; returns the time until then.
     fn preview(&mut self) -> Duration {
         if self.chosen.1 != self.screen.chosen {
             self.chosen = (clock::instant(), self.screen.chosen);
@@ -442,14 +442,14 @@ impl<'c> LiveView<'c> {
         wait
     }
 
-    /// What nobody sees is not read.
+    /// Closes logs and diffs that are not shown.
     fn close_unshown(&mut self) {
         let kind = self.screen.shown().map(|page| page.kind);
         self.stream.take_if(|_| kind != Some(PageKind::Stream));
         self.diff.take_if(|_| kind != Some(PageKind::Diff));
     }
 
-    /// How the item stands whose differences are open.
+    /// Returns the item of the open diff, as it is now.
     fn stand(&self) -> Option<Subject> {
         let page = self
             .screen
@@ -468,7 +468,7 @@ impl<'c> LiveView<'c> {
             .cloned()
     }
 
-    /// Reads the differences again that are open, where the work may be another.
+    /// Updates the open diff if the work may have changed.
     fn follow_diff(&mut self) {
         let Some(diff) = &mut self.diff else { return };
         diff.is_stale |= diff.has_changed.take();
@@ -497,7 +497,7 @@ impl<'c> LiveView<'c> {
         }
     }
 
-    /// A page, and what follows it; none where there is nothing to show.
+    /// Returns a page and starts following its content; `None` if there is nothing to show.
     fn page(&mut self, kind: PageKind, subject: Subject) -> Option<OpenPage> {
         let name = line(&subject.name);
         let (title, lines) = match kind {
@@ -555,7 +555,7 @@ impl<'c> LiveView<'c> {
         })
     }
 
-    /// The run that works on it, else its last.
+    /// Returns the current run of an item, else its last.
     fn run_of(&self, subject: &Subject) -> Option<String> {
         let last = || {
             Some(
@@ -627,7 +627,7 @@ impl<'c> LiveView<'c> {
         self.attend(Ok(Spec::new(shell, folder)), signals)
     }
 
-    /// Gives the terminal to a program until that ends.
+    /// Gives the terminal to a program until it ends.
     fn attend(
         &mut self,
         spec: std::io::Result<Spec>,
@@ -666,12 +666,12 @@ impl<'c> LiveView<'c> {
             self.screen.said = Some((line(&ended), Tone::Bad));
         }
         let _ = stderr().flush();
-        // Keys were noticed meanwhile that were for that program: without another look none is noticed any more.
+        // Keys noticed meanwhile were for that program; another look is needed to notice later ones.
         self.bell.ring();
         Ok(None)
     }
 
-    /// As Ctrl-Z does with other programs: until it is continued.
+    /// Stops the process as Ctrl-Z does with other programs, until it is continued.
     fn stop(&mut self) -> Result<(), CliError> {
         give_back();
         stop_self()?;
@@ -682,7 +682,7 @@ impl<'c> LiveView<'c> {
     }
 }
 
-/// Where git keeps what it knows of a worktree: it writes there at each commit.
+/// Returns git's folder of a worktree; git writes there at each commit.
 fn git_folder(worktree: &Path) -> Option<PathBuf> {
     let text = files::read_text(worktree.join(".git")).ok()?;
     Some(PathBuf::from(text.strip_prefix("gitdir: ")?.trim_end())).filter(|folder| folder.is_dir())

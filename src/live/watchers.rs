@@ -1,4 +1,5 @@
-//! What wakes the view: keys, signals, changes of the board and of a run's logs. Each rings one bell, and leaves a mark of what it was.
+//! The events that wake the view: keys, signals, changes of the board and of a run's logs. Each sets a flag
+//! and rings one bell.
 
 use std::io::{self, stdin};
 use std::path::PathBuf;
@@ -18,10 +19,10 @@ use tavern_store::{Board, Error, Queue};
 use tavern_sys::file_watch::{FileWatch, WatchOrLook};
 use tavern_sys::process::Bell;
 
-/// The signals that the view takes.
+/// The signals that the view handles.
 const SIGNALS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT];
 
-/// A mark that is left until it is looked at.
+/// A flag that stays set until it is taken.
 #[derive(Clone, Debug, Default)]
 pub struct Noticed(Arc<AtomicBool>);
 
@@ -30,13 +31,13 @@ impl Noticed {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Takes it away; whether it was there.
+    /// Clears the flag, and returns its previous value.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::SeqCst)
     }
 }
 
-/// Passes signals on as they come, from now to the end of this process.
+/// Forwards signals from now until the process ends.
 pub fn signals(bell: &Bell) -> io::Result<Receiver<i32>> {
     let (send, receive) = channel();
     let (mut signals, bell) = (Signals::new(SIGNALS)?, bell.clone());
@@ -53,9 +54,9 @@ pub fn signals(bell: &Bell) -> io::Result<Receiver<i32>> {
     Ok(receive)
 }
 
-/// Tells when there is something to read on standard input, and reads none of it: another program may be given the terminal.
+/// Signals when standard input is readable, without reading it: another program may have the terminal.
 pub struct KeyWatch {
-    /// The thread looks again.
+    /// Lets the thread look again.
     go: Bell,
     is_readable: Noticed,
 }
@@ -84,7 +85,7 @@ impl KeyWatch {
         Ok(watch)
     }
 
-    /// What there is to read. `None`: the terminal is gone.
+    /// Returns the available input; `None` if the terminal is gone.
     pub fn read(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         if !self.is_readable.take() {
@@ -107,12 +108,12 @@ fn is_readable_now() -> bool {
     !input_now().is_empty()
 }
 
-/// Standard input was a terminal that somebody has closed.
+/// Returns true if the terminal at standard input was closed.
 pub fn is_terminal_gone() -> bool {
     input_now().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
-/// What can be said of standard input without waiting.
+/// Polls standard input without waiting.
 fn input_now() -> PollFlags {
     let input = stdin();
     let mut asked = [PollFd::new(&input, PollFlags::IN)];
@@ -132,12 +133,12 @@ pub struct BoardWatch {
 }
 
 impl BoardWatch {
-    /// Of these queues, of agents, of what is logged, of the settings, and of what pauses or closes anything.
+    /// Watches these queues, agents, the log, the settings, and files that pause or close anything.
     pub fn begin(board: &Board, queues: &[Queue], bell: &Bell) -> Result<BoardWatch, Error> {
         let (has_changed, changes) = (Noticed::default(), Bell::new());
         let queues = board.ring_at_changes(queues, &changes)?;
         let (folder, settings) = (board.dir().to_owned(), board.path(config::FILE));
-        // Where the last queue is gone for a moment, the next one comes there.
+        // If the last queue is removed for a moment, the next one appears here.
         let others = [
             folder.clone(),
             board.path("queues"),
@@ -147,7 +148,7 @@ impl BoardWatch {
         .into_iter();
         let ring = changes.clone();
         let others = WatchOrLook::new(others.filter(|path| path.exists()), move |path| {
-            // Whoever saves a file may put another in its place: its folder is watched, of which nothing else counts here.
+            // A save may replace the file, so its folder is watched; other files in it don't count.
             if path.is_none_or(|path| path == settings || path.parent() != Some(&folder)) {
                 ring.ring();
             }
@@ -189,7 +190,7 @@ impl Drop for BoardWatch {
     }
 }
 
-/// Marks changes in the folder of a run until it is dropped; nothing where that can't be watched.
+/// Marks changes in the folder of a run until it is dropped; `None` if it can't be watched.
 pub fn run_watch(folder: PathBuf, has_changed: &Noticed, bell: &Bell) -> Option<FileWatch> {
     let (mark, bell) = (has_changed.clone(), bell.clone());
     let told = move |_: Option<&std::path::Path>| {
