@@ -296,7 +296,7 @@ mod tests {
         );
         let shown = part.head.as_str().len() + part.tail.as_str().len();
         assert_eq!(part.left_out as usize + shown, text.trim_end().len());
-        // What is escaped takes more room.
+        // Escaped characters take more room.
         let marks = Extract::within(&Ends::of(&"<".repeat(100)), 100, 0);
         assert_eq!(
             (marks.head.as_str(), marks.tail.as_str(), marks.left_out),

@@ -30,7 +30,7 @@ use tavern_sys::process::Bell;
 /// The interval of updates.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The display, removed on drop. `None` if standard error is not a terminal.
+/// The display, removed on drop. `None` if none is shown.
 pub(super) struct Foot(Option<DrawnFoot>);
 
 struct DrawnFoot {

@@ -58,7 +58,7 @@ pub(super) struct Left {
     pub need: Option<Need>,
     /// The folder of its last run.
     pub run: Option<String>,
-    /// Refs of its unmerged work.
+    /// Git revisions with its unmerged work.
     pub kept: Vec<String>,
     /// Its ID or line.
     #[serde(skip)]

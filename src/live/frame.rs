@@ -480,7 +480,7 @@ mod tests {
         assert!(shown(&screen, 159, 12)[1].starts_with("line 0"));
     }
 
-    /// 500 items and 50 agents, whose seconds are other ones each time.
+    /// 500 items and 50 agents; their seconds differ each time.
     #[test]
     fn a_large_board_is_drawn_in_time() {
         let words = "Say at length, 漢字 and all, what is to be done here ".repeat(5);
@@ -505,7 +505,7 @@ mod tests {
             shown = cells;
             began.elapsed()
         };
-        // Others use the machine, too: the best of some. What is not optimised takes several times as long.
+        // Takes the best of some, since the machine is shared. An unoptimised build takes several times as long.
         let took = (1..20).map(&mut redraw).min().expect("there are some");
         let most =
             std::time::Duration::from_millis(16) * if cfg!(debug_assertions) { 5 } else { 1 };

@@ -248,7 +248,7 @@ mod tests {
         metadata(r#","ended":"2026-11-28T20:01:00Z""#);
         assert_eq!(tail.more(), [("open".to_owned(), Tone::Plain)]);
         assert_eq!(tail.more(), []);
-        // From where somebody was, between two whole lines.
+        // Continues between two whole lines.
         let after = LogTail::after(&folder, &place).more();
         assert_eq!(
             after,
@@ -289,7 +289,7 @@ mod tests {
             )),
             "second"
         );
-        // The line before ends right before what is read, one is longer than that, and so is the last one.
+        // The line before ends right before the part that is read; one is longer than that part, and so is the last one.
         assert_eq!(
             first(&format!("before\nfirst\n{}\n", "y".repeat(most - 7))),
             "first"
