@@ -1,4 +1,4 @@
-//! What waits for a person, and what they type for it.
+//! The items that wait for a person, and the command that helps each.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,17 +12,17 @@ use tavern_store::{Board, NamedItem, Queue};
 
 use super::{Context, hints, human};
 
-/// One item that a person can free, and nobody else.
+/// An item that only a person can free.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Need {
     pub need: NeedKind,
-    /// The question, or why it waits.
+    /// The question, or the reason why it waits.
     pub why: String,
-    /// What to type.
+    /// The command to type.
     pub todo: String,
 }
 
-/// What an item that lacks all that needs of a person; `reason` is why it died.
+/// Returns the need for a person among `lacks`; `reason` is why the item died.
 pub(super) fn of(
     lacks: &[Lack],
     reason: Option<&str>,
@@ -34,7 +34,7 @@ pub(super) fn of(
     Some(Need { need, why, todo })
 }
 
-/// What the item lacks here and now. Of settings that can't be read `tavern check` tells.
+/// Returns what the item lacks at present; empty if the settings can't be read, which `tavern check` reports.
 pub(super) fn lacks(
     context: &Context,
     board: &Board,
@@ -47,17 +47,17 @@ pub(super) fn lacks(
     lacks_of(&site.naming(std::slice::from_ref(queue)), queue, item)
 }
 
-/// What is said of a file that lies beside the queues.
+/// Message about a file beside the queues that is no queue.
 pub(super) const NO_QUEUE: &str = "is no queue: nothing in it is worked";
 
-/// Tells of queues that are gone, and of saves that were not believed, or not in all: whoever did that would wonder.
+/// Notes removed queues, files that are no queues, and saves of an older text.
 pub(super) fn tell_of_queues(context: &Context, board: &Board) {
     losses(board)
         .into_iter()
         .for_each(|words| context.out.note(words));
 }
 
-/// The same in words.
+/// Returns these notes as text.
 pub(super) fn losses(board: &Board) -> Vec<String> {
     let mut told = removed(board);
     for queue in board.strangers().unwrap_or_default() {
@@ -84,7 +84,7 @@ pub(super) fn losses(board: &Board) -> Vec<String> {
     told
 }
 
-/// That the newest save of `queue` lacks what goes by these `names`.
+/// Returns the note that the newest save of `queue` lacks the items `names`, which stay.
 pub(super) fn stays(queue: &str, names: &[String]) -> String {
     format!(
         "an older text of {queue} was saved, and what it lacks stays: {}",
@@ -92,7 +92,7 @@ pub(super) fn stays(queue: &str, names: &[String]) -> String {
     )
 }
 
-/// Tells of queues whose file is gone, of settings and of templates.
+/// Notes removed files of queues, settings and templates.
 pub(super) fn tell_removed(context: &Context, board: &Board) {
     removed(board)
         .into_iter()
@@ -119,7 +119,7 @@ fn removed(board: &Board) -> Vec<String> {
     told
 }
 
-/// In a line: who waits, for what, and what to type.
+/// Returns one line with the item, its need, and the command to type.
 pub(super) fn sentence(place: &str, task: Option<&TaskId>, need: &Need) -> String {
     let name = task.map_or_else(|| place.to_owned(), ToString::to_string);
     let why = human::words(&need.why);

@@ -1,4 +1,4 @@
-//! `tavern-notify`: tell people what needs them.
+//! `tavern-notify`: notify people of items that need them.
 
 use tavern_core::notice::Notice;
 use tavern_run::notices::{Delivery, tell_people_now, try_channels};
@@ -31,7 +31,7 @@ impl Verb for Args {
             context.out.note("config.yaml names no channel: see `notify` there, such as notify: {me: {desktop: true}}");
             return Ok(Exit::Done);
         }
-        // Who can be told nothing is told why.
+        // Without trusted settings no notification can be sent, so fail with the reason.
         Trust::of(&site).settings().map_err(Error::from)?;
         let told = if self.test {
             Some(try_channels(&site)?)

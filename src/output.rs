@@ -1,4 +1,4 @@
-//! Standard output: data, one record after the other, in the form that was asked for.
+//! Standard output: data, one record after another, in the requested format.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,17 +14,17 @@ use super::error::CliError;
 use super::human::{self, Painted};
 use super::shared::{Format, Shared};
 
-/// Where records go. Nothing is seen before [`Output::flush`] or the program's end.
+/// Destination of records, buffered until [`Output::flush`] or the program's end.
 pub struct Output {
     format: Format,
     speaks: bool,
-    /// Columns of standard output and of standard error.
+    /// Columns of the terminals on standard output and standard error, if any.
     width: Option<usize>,
     width_of_notes: Option<usize>,
     sink: RefCell<BufWriter<AutoStream<Stdout>>>,
 }
 
-/// What a pipe takes at once.
+/// Capacity of a pipe, in bytes.
 pub(super) const ROOM: usize = 64 * 1024;
 
 impl Output {
@@ -47,7 +47,7 @@ impl Output {
         self.format
     }
 
-    /// One record: `text` for people, folded where the terminal is narrower, the whole of `record` as JSON.
+    /// Prints one record: `text` folded to the terminal's width, or all of `record` as JSON.
     pub fn record(
         &self,
         record: &impl Serialize,
@@ -63,8 +63,8 @@ impl Output {
         }
     }
 
-    /// A row of a table: `columns` as they are, a title that is cut where the line would be longer than the terminal is
-    /// wide, and in parentheses a mark. That is shown whole, on a line of its own if need be.
+    /// Prints a row of a table: `columns` unchanged, `title` cut to the terminal's width, and `mark` in parentheses.
+    /// The mark is shown whole, on a line of its own if needed.
     pub fn row(
         &self,
         record: &impl Serialize,
@@ -75,7 +75,7 @@ impl Output {
         self.record(record, self.fitted(columns, title, mark))
     }
 
-    /// A line of a list, of which no more is shown than a line of the terminal takes.
+    /// Prints a line of a list, cut to the terminal's width.
     pub fn line_of_list(&self, record: &impl Serialize, line: &str) -> Result<(), CliError> {
         self.record(
             record,
@@ -86,12 +86,12 @@ impl Output {
         )
     }
 
-    /// A row as [`Output::row`] prints it, to be printed with others.
+    /// Returns a row as [`Output::row`] prints it, to be printed with others.
     pub fn fitted(&self, columns: &str, title: &str, mark: &str) -> String {
         human::row(self.width, columns, title, mark)
     }
 
-    /// As [`Output::record`], for the few programs that a shell takes variables from.
+    /// Like [`Output::record`], for the few programs that print variables for a shell.
     pub fn record_with_variables(
         &self,
         record: &impl Serialize,
@@ -108,7 +108,7 @@ impl Output {
         self.print(&pairs.join(" "))
     }
 
-    /// Prints an address of this program's own, with the key to it: it is made to be seen here, so nothing of it is taken out.
+    /// Prints a URL of this program with its key. It is not redacted, since the user needs it.
     pub fn address(&self, record: &impl Serialize, address: &str) -> Result<(), CliError> {
         match self.format {
             Format::Text => self.print(address),
@@ -117,7 +117,7 @@ impl Output {
         }
     }
 
-    /// A line that is for people only (a heading, a total): not there in JSON.
+    /// Prints a line in text format only, such as a heading or a total.
     pub fn text(&self, text: impl Into<Painted>) -> Result<(), CliError> {
         if self.format == Format::Text {
             self.line(text)
@@ -126,7 +126,7 @@ impl Output {
         }
     }
 
-    /// A record that people are told of otherwise.
+    /// Prints a record in JSON only; its text form is printed elsewhere.
     pub fn json(&self, record: &impl Serialize) -> Result<(), CliError> {
         if self.format == Format::Json {
             self.record(record, "")
@@ -135,10 +135,10 @@ impl Output {
         }
     }
 
-    /// Tells people, on standard error, what goes on; silent under `--quiet`.
+    /// Prints a note for people on standard error, unless `--quiet`.
     pub fn note(&self, text: impl Into<Painted>) {
         if self.speaks {
-            // Both streams often lead to the same terminal: what was said first is read first.
+            // Both streams often lead to the same terminal; flushing keeps the order.
             let _ = self.sink.borrow_mut().flush();
             // A closed standard error is no reason to stop.
             let _ = writeln!(
@@ -149,15 +149,15 @@ impl Output {
         }
     }
 
-    /// No more of a line of notes than the terminal takes that looks on; all of it where none does.
+    /// Cuts `line` to the width of the terminal on standard error, if there is one.
     pub fn shortened<'l>(&self, line: &'l str) -> Cow<'l, str> {
         self.width_of_notes.map_or(Cow::Borrowed(line), |width| {
             human::cut(line, width.saturating_sub(2))
         })
     }
 
-    /// A line on a terminal that tells how much of `total` is read, such as "runs"; it vanishes when dropped. Hidden where nobody looks
-    /// on.
+    /// Returns a progress bar on standard error, such as "reading runs", which vanishes when dropped. It is hidden
+    /// under `--quiet` or without a terminal.
     pub fn progress(&self, total: usize, what: &'static str) -> ProgressBar {
         let is_seen = self.speaks && io::stderr().is_terminal();
         let target = if is_seen {
@@ -178,7 +178,7 @@ impl Output {
         self.speaks
     }
 
-    /// Shows what has been printed so far: before a wait.
+    /// Flushes the output printed so far, such as before a wait.
     pub fn flush(&self) -> Result<(), CliError> {
         let flushed = self.sink.borrow_mut().flush();
         flushed.map_err(|error| self.unwritten(&error))
@@ -193,7 +193,7 @@ impl Output {
         written.map_err(|error| self.unwritten(&error))
     }
 
-    /// Says what was left unsaid: it tells what has happened, and who runs the program again should know.
+    /// Returns the error with the unwritten output, which reports changes that have happened.
     fn unwritten(&self, error: &io::Error) -> CliError {
         let failed = CliError::output(error);
         if failed.message.is_empty() {
@@ -211,7 +211,7 @@ impl Output {
     }
 }
 
-/// What is said where a program that has none is asked for them.
+/// Returns the error for `--format env` with a program that has no variables.
 pub(super) fn no_variables() -> CliError {
     CliError::usage(
         "this program has no variables to print",

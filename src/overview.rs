@@ -1,5 +1,5 @@
-//! What there is to see of a board, as plain values: what `tavern status` prints, and its JSON, and what the live view shows. It
-//! prints nothing, and knows no terminal.
+//! The state of a board as plain values, for `tavern status`, its JSON, and the live view. Prints nothing and knows no
+//! terminal.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,11 +27,11 @@ use listing::{Listing, WantedItems};
 use queue_read::QueueRead;
 use spending::SpendingLine;
 
-/// All of it at one time.
+/// The state of a board at one time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Overview {
     pub switched: Option<Switched>,
-    /// Queues that can't be read, and why; and what was lost of them.
+    /// Unreadable queues with the reason, and losses from queues.
     pub unread: Vec<String>,
     #[serde(flatten)]
     pub listing: Listing,
@@ -41,14 +41,14 @@ pub struct Overview {
     pub quotas: Vec<QuotaLine>,
 }
 
-/// The board is paused, or stopped.
+/// A pause or stop of the board.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Switched {
     pub state: &'static str,
     pub reason: String,
 }
 
-/// An agent, and what it does.
+/// An agent and its current work.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct AgentLine {
     #[serde(flatten)]
@@ -56,13 +56,13 @@ pub struct AgentLine {
     pub heartbeat_at: Timestamp,
     pub freshness: Freshness,
     pub alive: bool,
-    /// When its program has said something last.
+    /// Time of the last output of its program.
     pub last_output: Option<Timestamp>,
-    /// What it does with its item.
+    /// Mode in which it works its item.
     pub mode: Option<Mode>,
 }
 
-/// A runner that is closed.
+/// A closed runner.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct QuotaLine {
     pub runner: String,
@@ -71,7 +71,7 @@ pub struct QuotaLine {
 }
 
 impl Overview {
-    /// What there is to see of `queues` now. Settings that can't be read leave out what only they tell.
+    /// Gathers the present state of `queues`. Without readable settings, fields that depend on them stay empty.
     pub fn gather(
         board: &Board,
         queues: &[Queue],
@@ -96,7 +96,7 @@ impl Overview {
         })
     }
 
-    /// What is in the way of work, or was not as it should be: a line each.
+    /// Returns one line for each obstacle to work and each irregularity.
     pub fn problems(&self) -> Vec<String> {
         let switched = self
             .switched
@@ -115,7 +115,7 @@ impl Overview {
     }
 }
 
-/// Whether the board is paused, or stopped.
+/// Returns the pause or stop of the board, if any.
 pub fn switched(board: &Board) -> Option<Switched> {
     match board.switch() {
         Switch::On => None,
@@ -130,16 +130,16 @@ pub fn switched(board: &Board) -> Option<Switched> {
     }
 }
 
-/// What the holder of an item does with it, as its queue says now.
+/// Returns the mode of an item, as its queue has it now.
 pub fn mode_of(board: &Board, task: &TaskId) -> Option<Mode> {
     Some(board.task(task).ok()?.task.mode())
 }
 
-/// The agents of the board, living or not, by name; with the modes of their items, which are asked for.
+/// Returns the board's agents, alive or not, by name. `mode_of` gives the modes of their items.
 pub fn agents(board: &Board, mode_of: &dyn Fn(&TaskId) -> Option<Mode>) -> Vec<AgentLine> {
     let now = clock::now();
     let line = |agent: AgentFile| {
-        // While it works, its lease is what it renews.
+        // While an agent works, it renews its lease.
         let lease = agent
             .task
             .as_ref()
@@ -164,7 +164,7 @@ pub fn agents(board: &Board, mode_of: &dyn Fn(&TaskId) -> Option<Mode>) -> Vec<A
     board.agents().into_iter().map(line).collect()
 }
 
-/// The runners that are closed now.
+/// Returns the runners that are closed now.
 pub fn quotas(board: &Board) -> Vec<QuotaLine> {
     board
         .quotas(clock::now())

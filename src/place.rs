@@ -1,4 +1,4 @@
-//! Where a program works: the board and the site, from the shared flags and the folder around it.
+//! Locates a program's board and site, from the shared flags and the surrounding folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,20 +20,20 @@ use super::sibling::run_sibling;
 use super::{CliError, Context, Exit, OwnRun, hints};
 
 impl Context {
-    /// The folder that the program was started in.
+    /// Returns the folder that the program was started in.
     pub fn here(&self) -> PathBuf {
-        // A folder that was removed under our feet: the board's own errors will name it.
+        // The folder may have been removed; the board's own errors will name it.
         std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
     }
 
-    /// The board: that of `--dir`, else of the repository around.
+    /// Returns the board of `--dir`, else of the surrounding repository.
     pub fn board(&self) -> Result<Board, CliError> {
         let board = self.board_around(&self.here())?;
         drop(self.found.set(board.clone()));
         Ok(board)
     }
 
-    /// The board: that of `--dir`, else of the repository around `folder`.
+    /// Returns the board of `--dir`, else of the repository around `folder`.
     fn board_around(&self, folder: &Path) -> Result<Board, CliError> {
         let board = match &self.shared.dir {
             Some(dir) => Board::open(dir)?,
@@ -49,8 +49,8 @@ impl Context {
         Ok(self.dried(board))
     }
 
-    /// The board of the repository around `folder`. Where `git clean -fdx` or the like has taken all of its queues away, they are put
-    /// back first.
+    /// Returns the board of the repository around `folder`. Restores its queues first if all are gone, such as after
+    /// `git clean -fdx`.
     fn found_or_restored(&self, folder: &Path) -> Result<Board, CliError> {
         let found = Board::find(folder);
         if found
@@ -64,7 +64,7 @@ impl Context {
             return Ok(found?);
         };
         let at = place.path("queues");
-        // A task file that somebody emptied is no queue of a board.
+        // An emptied task file is no queue of a board.
         let is_its_own = |lost: &Lost| lost.queue.path.starts_with(&at);
         let is_lost = place
             .lost_queues()
@@ -78,7 +78,7 @@ impl Context {
             let repository = Repository::discover(place.root()).ok()?;
             repository.remote_board().ok()?
         };
-        // The board of task files has no queues.
+        // A board of task files has no queues.
         if found.is_ok() && !place.is_volatile() && has_remote().is_some() {
             let text =
                 format!("the queues are on the remote's {BOARD_BRANCH}; take them up: tavern init");
@@ -87,7 +87,7 @@ impl Context {
         Ok(found?)
     }
 
-    /// `board`, of which a dry run writes nothing.
+    /// Returns `board` set up from the shared flags; a dry run writes nothing.
     pub(super) fn dried(&self, board: Board) -> Board {
         let board = board.with_git(ASK_GIT).acted_on_by(known_person());
         let board = if self.shared.trust {
@@ -98,8 +98,8 @@ impl Context {
         if self.is_dry { board.dry() } else { board }
     }
 
-    /// The board, or where one would be made if there is none: to work plain task `files`, in the repository that the first of
-    /// them is in. Nothing is made yet.
+    /// Returns the board, or the place of a new one for plain task `files`, in the repository of the first file.
+    /// Creates nothing yet.
     pub fn board_or_place(&self, files: &[String]) -> Result<Board, CliError> {
         let here = self.here();
         let path = files
@@ -119,24 +119,24 @@ impl Context {
         }
     }
 
-    /// The board with its configuration and repository. Signals raise the site's interrupt from now on.
+    /// Returns the board with its configuration and repository. From now on signals raise the site's interrupt.
     pub fn site(&self, board: Board) -> Result<Site, CliError> {
         let mut site = Site::open(board, self.interrupt()?.clone())?;
         site.todo = hints::lack;
         Ok(site)
     }
 
-    /// The site of a program that changes the board in steps which need no polite end.
+    /// Returns the site for a program with steps that need no graceful end.
     pub fn quick_site(&self, board: Board) -> Result<Site, CliError> {
         Ok(Site::open(board, Interrupt::new())?)
     }
 
-    /// As [`Context::quick_site`], for a program that may do without the repository.
+    /// Like [`Context::quick_site`], for a program that can work without the repository.
     pub fn light_site(&self, board: Board) -> Result<Site, CliError> {
         Ok(Site::unopened(board, Interrupt::new())?)
     }
 
-    /// Refuses to work off items within the run of one: it would wait for that one, which waits for it.
+    /// Refuses to work off items within the run of one: the two would wait for each other.
     pub(super) fn holds_nothing(&self, board: &Board) -> Result<(), CliError> {
         let held = match held_here() {
             Some((task, token)) => {
@@ -147,7 +147,7 @@ impl Context {
             }
             None => None,
         };
-        // Whatever an agent has put into its environment, its run is known.
+        // The run is known even if the agent has changed its environment.
         let held =
             held.or_else(|| OwnRun::around(board).map(|own| format!("this is run {}", own.run)));
         held.map_or(Ok(()), |held| {
@@ -159,12 +159,12 @@ impl Context {
         })
     }
 
-    /// The queues that were named by `--queue`, or all of the board's.
+    /// Returns the queues that `--queue` names, or all of the board's.
     pub fn queues(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
         self.all_named(board, names, FLAG)
     }
 
-    /// The same, of a program that takes them as its arguments.
+    /// Like [`Context::queues`], for programs that take queues as arguments.
     pub fn files(&self, board: &Board, names: &[String]) -> Result<Vec<Queue>, CliError> {
         self.all_named(board, names, "")
     }
@@ -187,7 +187,7 @@ impl Context {
         Ok(queues)
     }
 
-    /// Which queues an agent of `role` takes from: those that were `named`, else its role's. Empty: all of the board's.
+    /// Returns the queues for an agent of `role`: those in `named`, else its role's. Empty means all of the board's.
     pub(super) fn names_for(
         site: &Site,
         role: &str,
@@ -197,13 +197,13 @@ impl Context {
         Ok(if named.is_empty() { of_role } else { named }.to_vec())
     }
 
-    /// The queue that was named by `--queue`.
+    /// Returns the queue that `--queue` names.
     pub fn queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         take_over(board)?;
         self.named_queue(board, name, FLAG)
     }
 
-    /// The same; it is made if it is not there, and its name is no path.
+    /// Like [`Context::queue`], but creates a missing queue if its name is no path.
     pub(super) fn queue_or_new(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         match self.queue(board, name) {
             Err(error) if error.exit == Exit::Usage && !board.is_volatile() => {
@@ -213,8 +213,8 @@ impl Context {
         }
     }
 
-    /// The queue that goes by `name`; one that a role takes from, and that is not there, is made by whoever needs it first. `flag`
-    /// stands before a name that is typed.
+    /// Returns the queue called `name`. A missing queue that a role takes from is created. `flag` stands before a name
+    /// in hints.
     fn named_queue(&self, board: &Board, name: &str, flag: &str) -> Result<Queue, CliError> {
         let error = match board.queue(name, &self.here()) {
             Err(error @ Error::NoQueue(_)) => error,
@@ -247,7 +247,7 @@ impl Context {
         Err(CliError::from(error).with_hint(hint))
     }
 
-    /// Makes the queue `name`, which is not there.
+    /// Creates the missing queue `name`.
     pub(super) fn make_queue(
         &self,
         board: &Board,
@@ -270,7 +270,7 @@ impl Context {
     }
 }
 
-/// How a queue is named by most programs.
+/// Flag by which most programs name a queue.
 const FLAG: &str = "--queue ";
 
 fn is_plain(name: &str) -> bool {
@@ -280,7 +280,7 @@ fn is_plain(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// The text of a queue that nobody has written into yet.
+/// Returns the text of a new queue.
 pub(super) fn new_queue(name: &str, priority: Option<u8>) -> String {
     let priority = priority.map_or_else(String::new, |priority| format!("priority: {priority}\n"));
     QUEUE.replacen(
@@ -290,7 +290,7 @@ pub(super) fn new_queue(name: &str, priority: Option<u8>) -> String {
     )
 }
 
-/// Refuses a queue whose file is gone, though something is left to do in it.
+/// Refuses a queue that lost its file with unfinished items in it.
 fn refuse_lost(board: &Board, name: &str) -> Result<(), CliError> {
     let lost = board
         .removed_queues()?
@@ -304,7 +304,7 @@ fn refuse_lost(board: &Board, name: &str) -> Result<(), CliError> {
     })
 }
 
-/// The Markdown files in `folder` that have items.
+/// Returns the Markdown files in `folder` that have items.
 fn task_files(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder)
         .into_iter()
@@ -322,8 +322,8 @@ fn task_files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A run does so when it takes the lock; but a queue that it puts back must be there when its name is looked for. Returns those that
-/// are there.
+/// Restores missing queues, so that their names are found, and returns the existing ones. Programs otherwise do so only
+/// when they take the lock.
 fn take_over(board: &Board) -> Result<Vec<Queue>, Error> {
     let queues = board.queues()?;
     if !board.is_dry() && !board.lacks_queue(&queues) {

@@ -1,4 +1,4 @@
-//! `tavern-plan`: queue a request, to be turned into items by a planner.
+//! `tavern-plan`: queue a request that a planner turns into items.
 
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::key::Key;
@@ -10,7 +10,7 @@ use super::flags::{DryRun, NewItemFlags};
 use super::shared::read_stdin;
 use super::{CliError, Context, Exit, Verb, add, hints};
 
-/// Longest title that is made of a request, in characters.
+/// Maximum length of a title made from a request, in characters.
 const TITLE: usize = 100;
 
 /// Queue a request for a planner, who turns it into items; print the planning item's ID
@@ -65,7 +65,7 @@ impl Verb for Args {
         };
         let (title, more) = parted(&request)?;
         let description: Vec<String> = more.into_iter().chain(self.item.description).collect();
-        // The items of the plan are the drafts, not the planning.
+        // The planned items become drafts, not the planning item.
         let lane = (self.item.draft && !self.no_model).then(|| (Key::Lane, "draft".into()));
         let trigger = self.note.then(|| (Key::Trigger, "a note".into()));
         let item = add::Args {
@@ -125,7 +125,8 @@ impl Args {
     }
 }
 
-/// A request as a title, and what else it says. A long line is told whole under a shorter title.
+/// Splits a request into a title and the remaining text. A long line gets a shorter title and is repeated whole in the
+/// text.
 pub(super) fn parted(request: &str) -> Result<(String, Option<String>), CliError> {
     let request = request
         .trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')

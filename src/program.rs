@@ -1,4 +1,4 @@
-//! The table of programs, and how one of them is run.
+//! The table of programs, and how one is run.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -19,15 +19,15 @@ use super::{
 };
 use tavern_sys::process::keep_inherited;
 
-/// One job, as a program of its own and as a verb of `tavern`.
+/// A job, as a program of its own and as a verb of `tavern`.
 pub struct Program {
-    /// `tavern-check`
+    /// The program's name, such as `tavern-check`.
     pub name: &'static str,
     augment: fn(Command) -> Command,
     run: fn(&ArgMatches, &Context) -> Result<Exit, CliError>,
 }
 
-/// Every program, in the order in which people meet them. A test holds it against `src/bin` and the spec.
+/// All programs, in the order in which users meet them. A test checks the table against `src/bin` and the spec.
 pub const PROGRAMS: &[Program] = &[
     Program::of::<init::Args>(),
     Program::of::<add::Args>(),
@@ -63,7 +63,7 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<merge_driver::Args>(),
 ];
 
-/// The whole of a program's `main`.
+/// Runs the verb `V` as a program's `main`.
 pub fn main<V: Verb>() -> ExitCode {
     keep_inherited();
     Program::of::<V>()
@@ -80,17 +80,17 @@ impl Program {
         }
     }
 
-    /// The one that `tavern VERB` means.
+    /// Returns the program for `tavern VERB`.
     pub fn named(verb: &str) -> Option<&'static Program> {
         PROGRAMS.iter().find(|program| program.verb() == verb)
     }
 
-    /// `check` of `tavern-check`
+    /// Returns the verb, such as `check` of `tavern-check`.
     pub fn verb(&self) -> &'static str {
         self.name.strip_prefix("tavern-").unwrap_or(self.name)
     }
 
-    /// Its one job, in a line.
+    /// Returns a one-line description.
     pub fn job(&self) -> String {
         self.command()
             .get_about()
@@ -98,14 +98,14 @@ impl Program {
             .unwrap_or_default()
     }
 
-    /// Its flags and help, for parsing, manuals and completions.
+    /// Returns its flags and help, for parsing, manuals and completions.
     pub fn command(&self) -> Command {
-        // The verb's own last: what it says of itself is the program's help.
+        // The verb's arguments come last, so that its own description becomes the program's help.
         let shared = Shared::augment_args(Command::new(self.name)).next_help_heading(None);
         (self.augment)(shared).version(env!("CARGO_PKG_VERSION"))
     }
 
-    /// Runs it on `arguments`, without the program's name; `called` is what the user typed for that.
+    /// Runs the program with `arguments`, without the program's name; `called` is the name that the user typed.
     pub fn start(&self, called: &str, arguments: &[OsString]) -> Exit {
         let command = self.command().bin_name(called);
         let line = std::iter::once(OsString::from(called)).chain(arguments.iter().cloned());
@@ -128,12 +128,12 @@ impl Program {
         let context = Context::new(shared, matches);
         let result = (self.run)(matches, &context);
         let result = result.and_then(|exit| match context.out.flush() {
-            // Who is told to end does, though the terminal that told so takes no words any more.
+            // After a signal the program ends with its exit code, even if the closed terminal takes no output.
             Err(error) if ![Exit::Interrupted, Exit::Terminated].contains(&exit) => Err(error),
             _ => Ok(exit),
         });
         result.unwrap_or_else(|error| {
-            // What was printed before the error still belongs to the reader.
+            // Output from before the error still belongs to the reader.
             let _ = context.out.flush();
             error.print();
             error.exit
@@ -157,7 +157,7 @@ fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliErro
     }
 }
 
-/// Prints what clap has to say: a mistake, or the help or version that was asked for.
+/// Prints clap's message: a usage error, or the requested help or version.
 pub(super) fn usage(error: &clap::Error) -> Exit {
     if error.use_stderr() {
         let text = error.render().to_string();

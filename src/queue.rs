@@ -1,4 +1,4 @@
-//! `tavern-queue`: which queues there are; make one, remove one.
+//! `tavern-queue`: list, create and remove queues.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -58,7 +58,7 @@ struct Record<'a> {
     archived: usize,
 }
 
-/// What became of a queue.
+/// A change of a queue.
 #[derive(Serialize)]
 struct QueueChange<'a> {
     queue: &'a str,
@@ -235,7 +235,7 @@ fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError
     Ok(Exit::Done)
 }
 
-/// Refuses to remove what would be lost with the file: items but those with a status of `may_stand`, and words of a person.
+/// Refuses to remove content with the file: items without a status in `may_stand`, and a person's prose.
 fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(), CliError> {
     let (document, _) = parse(text);
     let open: Vec<_> = document

@@ -1,4 +1,4 @@
-//! `tavern-reap`: clear up after what died.
+//! `tavern-reap`: clean up after dead holders.
 
 use tavern_run::reap::{ExpiredLeases, Scope, execute, plan};
 
@@ -28,7 +28,7 @@ impl Verb for Args {
                 "{what}: the run takes that over first, and may find more to do"
             ));
         }
-        // The plan is made of a board on which nothing is half done.
+        // Settle first, so that the plan sees no half-finished changes.
         site.board.settle()?;
         let slot = site.board.reap_slot()?;
         let mut failure = None;
@@ -36,7 +36,7 @@ impl Verb for Args {
             match execute(&site, &action, &slot) {
                 Ok(true) => context.out.record(&action, &action)?,
                 Ok(false) => {}
-                // It keeps nothing else from being cleared.
+                // A failure does not keep the rest from being cleared.
                 Err(error) => {
                     let earlier = failure.replace(error);
                     earlier

@@ -1,4 +1,4 @@
-//! `tavern-release`: give an item back, or bring one back.
+//! `tavern-release`: release a held item, or bring back an ended one.
 
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ impl Verb for Args {
             .reason
             .clone()
             .unwrap_or_else(|| "given back".to_owned());
-        // It gets all its attempts again.
+        // A revived or reopened item gets all its attempts again.
         if let Some(flag) = self
             .revive
             .then_some("--revive")
@@ -157,7 +157,7 @@ impl Verb for Args {
             submit(&named.task)?;
             return Ok(Exit::Done);
         }
-        // The parent first, so that the end of its children does not wake it.
+        // The parent comes first, so that the end of its children does not wake it.
         let is_over = |task: &Task| matches!(task.status(), Status::Completed | Status::Cancelled);
         if !(self.children && is_over(&board.task(&named.task)?.task)) {
             submit(&named.task)?;
@@ -179,7 +179,7 @@ impl Verb for Args {
             }
             return Ok(Exit::Done);
         }
-        // One that somebody holds keeps none of the others.
+        // A held child does not stop the release of the others.
         let mut held = None;
         for child in &below {
             held = submit(&child.id).err().or(held);
@@ -188,7 +188,7 @@ impl Verb for Args {
     }
 }
 
-/// What a release without a flag does to an item that nobody holds; or how it stands, where there is nothing to be done.
+/// Returns the event for a release without flags of an unheld item, or its status if there is nothing to do.
 pub(super) fn freed(task: &Task, reason: Option<String>) -> Result<Event, String> {
     match task.status() {
         Status::Draft => Ok(Event::Allow { by: person() }),
@@ -201,7 +201,7 @@ pub(super) fn freed(task: &Task, reason: Option<String>) -> Result<Event, String
     }
 }
 
-/// The children of an item, theirs, and so on.
+/// Returns all descendants of an item.
 fn below(board: &Board, task: &TaskId) -> Vec<Task> {
     let mut found: Vec<Task> = Vec::new();
     let mut next = vec![task.clone()];

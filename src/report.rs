@@ -1,4 +1,4 @@
-//! `tavern-report`: record what a run came to, after verifying it.
+//! `tavern-report`: record the outcome of a run after verifying it.
 
 use serde::Serialize;
 use serde_json::json;
@@ -28,7 +28,7 @@ struct Reported<'a> {
     #[serde(flatten)]
     record: Record<'a>,
     status: Status,
-    /// Of a dry run: what is run at the commit before it is so.
+    /// In a dry run: the commands that would run at the commit first.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     commands: &'a [String],
 }
@@ -67,7 +67,7 @@ impl Verb for Args {
             return Err(unclaimed(task, board.task(task)?.task.status()));
         }
         let held = named.claimed(&board)?;
-        // Nothing that takes time is done for what is only said: no signal needs to be waited for.
+        // Only verification takes time, so only then signals need a graceful end.
         let is_verified =
             self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
         let is_slow = is_verified && !self.plan.dry_run;
@@ -158,7 +158,7 @@ impl Verb for Args {
         } else {
             exit(result.outcome())
         };
-        // Interrupted while its work was verified, the item is given back.
+        // An interrupt during verification releases the item.
         Ok(context.interrupted().unwrap_or(exit))
     }
 }
@@ -203,7 +203,7 @@ impl Args {
     }
 }
 
-/// Who neither holds it nor says what became of it means to judge it, or to take it.
+/// Returns the error for a report without a claim; the hint names the command that is probably meant.
 fn unclaimed(task: &TaskId, status: Status) -> CliError {
     let hint = match status {
         Status::Pending => {
@@ -221,7 +221,7 @@ fn unclaimed(task: &TaskId, status: Status) -> CliError {
     )
 }
 
-/// It was claimed, and its folder is made when it is worked.
+/// Returns the error for a claimed item that was not worked yet, so that its folder does not exist.
 fn unworked(held: &Claimed) -> CliError {
     let (task, token) = (&held.task.id, held.lease.token);
     let hint = format!("have it worked: tavern spawn {task} --token {token}");

@@ -1,11 +1,11 @@
-//! The item that goes by what was typed.
+//! Finds the item for a typed name.
 
 use super::{CliError, Context, ItemName, hints};
 use tavern_core::task::TaskId;
 use tavern_store::{Board, NamedItem};
 
 impl Context {
-    /// The item that goes by `name`; it may have no ID.
+    /// Returns the item called `name`, which may lack an ID.
     pub(super) fn item(&self, board: &Board, name: &ItemName) -> Result<NamedItem, CliError> {
         match name {
             ItemName::Id(id) => Ok(NamedItem::Id(id.clone())),
@@ -18,11 +18,11 @@ impl Context {
         }
     }
 
-    /// The ID of that item, where no other can be meant.
+    /// Returns the ID of that item, if no other can be meant.
     pub(super) fn id_of(&self, board: &Board, name: &ItemName) -> Result<TaskId, CliError> {
         let item = self.item(board, name)?;
         if let Some(id) = item.id() {
-            // By its ID it is found in what the board knows.
+            // A lookup by ID finds only items that the board knows.
             if let NamedItem::At { queue, .. } = &item {
                 board.remember(queue)?;
             }

@@ -1,4 +1,4 @@
-//! `tavern-schedule`: queue what is due.
+//! `tavern-schedule`: queue scheduled items that are due.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use tavern_sys::clock;
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, OwnRun, Verb, human};
 
-/// Times that a list shows of each schedule.
+/// Number of times listed for each schedule.
 const SHOWN: usize = 3;
 
-/// The file may be another one by then, and clocks are set.
+/// Maximum wait: meanwhile the file may change, and clocks may be set.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 
 /// Queue what the schedules in .tavern/schedules.yaml say is due
@@ -45,15 +45,15 @@ pub struct Args {
     pub plan: DryRun,
 }
 
-/// What was queued, or was not.
+/// A due time, and whether it was queued.
 #[derive(Serialize)]
 struct Record<'a> {
     schedule: &'a str,
     due: Timestamp,
-    /// Nothing if it was not queued, and of a dry run.
+    /// `None` if nothing was queued, and in a dry run.
     task: Option<&'a TaskId>,
     queue: Option<&'a str>,
-    /// Why it was not queued.
+    /// Reason why it was not queued.
     why: Option<&'a str>,
 }
 
@@ -61,13 +61,13 @@ struct Record<'a> {
 #[derive(Serialize)]
 struct ListRecord<'a> {
     schedule: &'a str,
-    /// The expression and its zone.
+    /// The expression and its time zone.
     when: String,
     queue: &'a str,
     title: &'a str,
     paused: bool,
     next: Vec<Timestamp>,
-    /// The item that it queued last, and when.
+    /// The item that was queued last, and when.
     last: Option<&'a TaskId>,
     queued: Option<Timestamp>,
 }
@@ -100,7 +100,7 @@ impl Verb for Args {
                     .light_site(board.clone())
                     .and_then(|site| look(context, &site));
                 let look = match looked {
-                    // A busy board, half a save: it passes.
+                    // Errors such as a busy board or a half-written file are temporary.
                     Err(error) if self.watch => {
                         if told != error.message {
                             context
@@ -143,7 +143,7 @@ impl Verb for Args {
     }
 }
 
-/// What a look has come to.
+/// Result of one look.
 struct LookUpshot {
     has_queued: bool,
     exit: Exit,
@@ -152,7 +152,7 @@ struct LookUpshot {
     first: Option<(String, (Timestamp, Zone))>,
 }
 
-/// Queues what is due, and tells of it.
+/// Queues scheduled items that are due, and reports them.
 fn look(context: &Context, site: &Site) -> Result<LookUpshot, CliError> {
     let look = queue_due(site)?;
     look.schedules.flaws.iter().for_each(tell);
@@ -196,7 +196,7 @@ fn tell(flaw: &Flaw) {
     CliError::from(ConfigError::Flawed(Box::new(flaw.clone()))).print();
 }
 
-/// Says what came of a schedule.
+/// Prints the result for one schedule.
 pub(super) fn outcome_told(
     context: &Context,
     schedules: &Schedules,
@@ -319,7 +319,7 @@ fn list(context: &Context, schedules: &Schedules, marks: &ScheduleMarks) -> Resu
     )
 }
 
-/// On the schedule's clock, and on that of this machine where it shows another time.
+/// Formats a time in the schedule's zone, and in the local zone if that differs.
 fn both(zone: Zone, at: Timestamp) -> String {
     let (there, here) = (zone.shown(at), Zone::Local.shown(at));
     if there == here {

@@ -92,14 +92,14 @@ pub struct Shared {
     pub trust: bool,
 }
 
-/// What the person at this terminal is called, or the agent in whose run this is.
+/// Returns the name of the agent or user that runs this program.
 pub(super) fn person() -> String {
     known_person()
         .or_else(name_of_user)
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// What the system calls the user, where the environment does not.
+/// Returns the user's name in the system, for when the environment has none.
 fn name_of_user() -> Option<String> {
     let id = getuid().as_raw().to_string();
     let users = fs::read_to_string("/etc/passwd").ok()?;
@@ -112,7 +112,7 @@ fn name_of_user() -> Option<String> {
         .map(ToString::to_string)
 }
 
-/// The same, if the environment has a name.
+/// Returns the name of the agent or user from the environment, if there is one.
 pub(super) fn known_person() -> Option<String> {
     let named = |name: &str| std::env::var(name).ok().filter(|name| is_agent_name(name));
     ["TAVERN_AGENT", "USER", "LOGNAME"]
@@ -120,7 +120,7 @@ pub(super) fn known_person() -> Option<String> {
         .find_map(named)
 }
 
-/// The whole of standard input; `what` is what it is to be.
+/// Reads all of standard input; `what` names its content in errors.
 pub(super) fn read_stdin(what: &str) -> Result<String, CliError> {
     io::read_to_string(io::stdin()).map_err(|error| {
         let message = format!("can't read {what} from standard input: {error}");
@@ -128,10 +128,11 @@ pub(super) fn read_stdin(what: &str) -> Result<String, CliError> {
     })
 }
 
-/// Words for an agent, called `thing`, as they were typed; `-`, or none away from a terminal, reads `what` from standard input.
+/// Returns the typed words for an agent, called `thing`. `-`, or no words without a terminal, reads `what` from
+/// standard input.
 ///
 /// # Errors
-/// They are none, or more than an agent is told at once: then `shorter` is the way out. `example` is what to type.
+/// The text is empty, or too long for one message; then `shorter` names an alternative. `example` is a command to type.
 pub(super) fn words_for_agent(
     typed: &[String],
     [thing, what]: [&str; 2],
@@ -160,10 +161,10 @@ pub(super) fn words_for_agent(
     Ok(text.to_owned())
 }
 
-/// What an agent does that needs a person.
+/// Hint for an agent that needs a person.
 pub(super) const ASK: &str = "to ask a person, end your answer with WAITING and the question";
 
-/// The item that this shell holds, as its variables say, and the token.
+/// Returns the item that this shell holds, and its token, from environment variables.
 pub(super) fn held_here() -> Option<(TaskId, Token)> {
     let variable = |name| std::env::var(name).unwrap_or_default();
     Some((
@@ -172,8 +173,8 @@ pub(super) fn held_here() -> Option<(TaskId, Token)> {
     ))
 }
 
-/// What only a person may do is refused for `why` to who shows a `token`, as an agent does that somebody runs by hand; `command`
-/// is what a person types.
+/// Refuses an action that only a person may do, for `why`, if a `token` is given. An agent that was started by hand has
+/// one. `command` is the command for a person.
 pub(super) fn without_token(
     token: Option<Token>,
     why: String,

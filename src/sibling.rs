@@ -1,4 +1,4 @@
-//! How this program starts another of Tavern's.
+//! How this program starts another program of Tavern.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use tavern_store::Board;
 use tavern_sys::process::{ProgramExit, Spec, start};
 
-/// How to start the program that `tavern VERB` means, as a process of its own: `tavern-VERB` beside this one, else the
-/// `tavern` that this is or that is beside it, with the verb as its first argument.
+/// Returns how to start `tavern VERB` as a process: as `tavern-VERB` beside this program, else as `tavern` with the
+/// verb as its first argument.
 pub(super) fn sibling(verb: &str) -> io::Result<(PathBuf, Option<OsString>)> {
     let own = std::env::current_exe()?;
     let single = own.with_file_name(format!("tavern-{verb}"));
@@ -27,7 +27,7 @@ pub(super) fn sibling(verb: &str) -> io::Result<(PathBuf, Option<OsString>)> {
     ))
 }
 
-/// Runs the program that `tavern VERB` means to its end, for `board`, in the folder `here`. It asks for nothing and prints nothing.
+/// Runs `tavern VERB` to its end for `board`, in the folder `here`, without input and output.
 pub(super) fn run_sibling(verb: &str, here: &Path, board: &Board) -> io::Result<ProgramExit> {
     let (program, verb) = sibling(verb)?;
     let spec = Spec::new(program, here)

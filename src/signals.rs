@@ -1,4 +1,4 @@
-//! Signals become an [`Interrupt`].
+//! Turns signals into an [`Interrupt`].
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,12 +13,12 @@ use tavern_sys::clock;
 use tavern_sys::interrupt::{Interrupt, InterruptCause};
 use tavern_sys::process::{Bell, end_overdue, has_living_children};
 
-/// Those that ask a program to end: Ctrl-C, `kill`, and a terminal that was closed.
+/// Signals that ask a program to end: Ctrl-C, `kill`, and a closed terminal.
 pub const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// From now on each of `signals` raises `interrupt` instead of ending the process. A thread of its own blocks until one
-/// comes, so nothing is polled. SIGHUP stays ignored where it is: `nohup` asks for that. SIGINT
-/// does not, which a shell ignores for all that it starts with `&`.
+/// Makes each of `signals` raise `interrupt` instead of ending the process. A thread blocks until one arrives, so
+/// nothing is polled. An ignored SIGHUP stays ignored, as `nohup` asks. An ignored SIGINT does not: a shell ignores it
+/// for all programs that it starts with `&`.
 pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
     let is_nohup = is_ignored(SIGHUP);
     let is_heeded = |signal: &&i32| **signal != SIGHUP || !is_nohup;
@@ -38,7 +38,7 @@ pub fn forward(signals: &[i32], interrupt: &Interrupt) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether this process ignores `signal`: a bit of the mask each, from 1 on.
+/// Returns whether this process ignores `signal`; the mask has one bit for each signal from 1 on.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -46,13 +46,13 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
-/// How often is looked whether anything hangs, and how long a program that is no agent and no command may go on, once an end
-/// was asked for; after the first that hung, the others.
+/// Interval between checks for hanging children, and the time they get after an end was requested. Agents and commands
+/// are exempt. After the first overdue child, the others get only `LOOK`.
 const LOOK: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Once an end is asked for, nothing that waits for what never comes, such as a pipe in the place of a file that git or
-/// libgit2 reads, keeps this process from ending. Agents and commands have limits of their own.
+/// Ends this process in time after a request, even if it waits forever, such as for a pipe in place of a file that git
+/// or libgit2 reads. Agents and commands have limits of their own.
 pub fn end_in_time(interrupt: &Interrupt) -> io::Result<()> {
     let interrupt = interrupt.clone();
     thread::Builder::new()
@@ -75,7 +75,7 @@ pub fn end_in_time(interrupt: &Interrupt) -> io::Result<()> {
     Ok(())
 }
 
-/// As if we were killed, which leaves nothing that the next program does not put in order.
+/// Exits as if killed: the next program puts all that is left in order.
 #[expect(
     clippy::disallowed_methods,
     reason = "the thread that would return it hangs in the system"

@@ -119,7 +119,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// A line that a shell would take, then the prompt.
+    /// Prints the command line for a shell, then the prompt if wanted.
     fn print(&self, context: &Context, line: &CommandLine) -> Result<(), CliError> {
         context
             .out
@@ -131,7 +131,7 @@ impl Args {
     }
 }
 
-/// The exit code of an outcome.
+/// Returns the exit code of an outcome.
 pub(super) fn exit(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Success => Exit::Done,
@@ -150,7 +150,7 @@ pub(super) fn exit(outcome: Outcome) -> Exit {
     }
 }
 
-/// One of the board's slots for agents that run at once; waits for it.
+/// Waits for one of the board's slots for concurrent agents.
 fn run_slot(site: &Site, context: &Context) -> Result<tavern_store::Slot, CliError> {
     loop {
         if let Some(slot) = site.board.run_slot(site.config.limit)? {

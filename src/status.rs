@@ -35,7 +35,7 @@ mod stats;
 use full::Detail;
 use record::Record;
 
-/// Of what is printed as JSON: see [`Record::Board`].
+/// Version of the JSON output: see [`Record::Board`].
 const VERSION: u32 = 1;
 
 /// Show queues, items, agents and spending at a glance; or one item in full
@@ -86,9 +86,9 @@ pub struct Args {
     pub schema: bool,
 }
 
-/// What was read of a board for all that is told of it.
+/// A board as it was read for all output.
 struct Seen<'r> {
-    /// The last event, and the time, before all else was read: what happens meanwhile is told twice, and not never.
+    /// The last event and the time before all other reads: later changes are reported twice rather than never.
     seq: u64,
     time: Timestamp,
     losses: Vec<String>,
@@ -96,7 +96,7 @@ struct Seen<'r> {
     unread: Vec<Unready>,
 }
 
-/// How often it is printed.
+/// Whether the status is printed once or repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HowOften {
     Once,
@@ -104,7 +104,7 @@ pub(super) enum HowOften {
 }
 
 impl Args {
-    /// Of these queues, without another flag.
+    /// Returns the arguments for these queues, without other flags.
     pub(super) fn of_queues(what: Vec<String>, often: HowOften) -> Args {
         Args {
             what,
@@ -121,7 +121,7 @@ impl Args {
         }
     }
 
-    /// No flag says what is to be shown.
+    /// Returns whether no flag selects the content.
     fn is_plain(&self) -> bool {
         let is_asked = self.items || self.stats || self.health || self.verbose;
         !is_asked && self.status.is_empty() && self.since.is_none()
@@ -148,7 +148,7 @@ impl Verb for Args {
             )?;
             return Ok(Exit::Done);
         }
-        // A task file may be looked at anywhere.
+        // A task file can be shown anywhere.
         let file = self.what.first().map(|what| match what.parse() {
             Ok(ItemName::Line { queue, .. }) => queue,
             _ => what.clone(),
@@ -260,7 +260,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// The items that were named; none where queues were.
+    /// Returns the named items; empty if queues were named.
     fn tasks(&self, context: &Context, board: &Board) -> Result<Vec<NamedItem>, CliError> {
         if self
             .what
@@ -274,7 +274,7 @@ impl Args {
                 let hint = "name an item such as T-k3f9, a queue, or a file";
                 CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
             })?;
-            // The log knows items by their IDs.
+            // The log knows items only by their IDs.
             if self.at.is_some() {
                 Ok(NamedItem::Id(context.id_of(board, &name)?))
             } else {
@@ -292,7 +292,7 @@ impl Args {
         }
     }
 
-    /// A program sifts by itself.
+    /// Returns which items to list. JSON lists all, since programs filter by themselves.
     fn wanted(&self, context: &Context) -> WantedItems<'_> {
         match self.status.is_empty() && !self.items {
             false => WantedItems::Each(&self.status),
@@ -444,7 +444,7 @@ impl Args {
     }
 }
 
-/// What is said of an item behind its title.
+/// Returns the remark behind an item's title.
 fn mark(item: &ItemLine, wanted: WantedItems<'_>) -> String {
     let is_asked_for = wanted.is_asked_for();
     let why = item

@@ -1,4 +1,4 @@
-//! What changed in the repository outside of worktrees while agents ran, and what was moved there: told where people look.
+//! Reports changes outside of worktrees while agents ran, and foreign moves of the integration branch.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use tavern_sys::clock;
 
 use super::{Context, hints};
 
-/// One such change.
+/// A change outside of worktrees.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct Strayed {
     pub time: Timestamp,
     pub task: Option<TaskId>,
     pub agent: Option<String>,
     pub run: Option<String>,
-    /// In words.
+    /// The change in words.
     pub change: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Strayed {
     }
 }
 
-/// So many events are looked back.
+/// Maximum number of events searched.
 const MOST: usize = 2000;
 
 impl Strayed {
@@ -55,7 +55,7 @@ impl Strayed {
         })
     }
 
-    /// Those of the last day, the oldest first.
+    /// Returns the changes of the last day, the oldest first.
     pub fn recent(board: &Board) -> Result<Vec<Strayed>, Error> {
         let (mut found, since) = (Vec::new(), clock::now() - TimeDelta::days(1));
         search_log(board, &["\"kind\":\"strayed\""], MOST, &mut |entry| {
@@ -66,7 +66,7 @@ impl Strayed {
     }
 }
 
-/// Where the integration branch or its base is not where Tavern or a person has put it, with what to type.
+/// Notes an integration branch or base that was moved by neither Tavern nor a person, with the command to type.
 pub(super) fn tell_of_tip(context: &Context, site: &Site) {
     if let Ok(Some(lack)) = site.foreign_tip() {
         context.out.note(format!(

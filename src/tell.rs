@@ -78,13 +78,13 @@ struct Record<'a> {
     told: When,
 }
 
-/// When what is said is heard.
+/// When an agent receives the message.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum When {
-    /// It answers the question: whoever goes on with the item begins with it.
+    /// The message answers the question, and the next run begins with it.
     Answered,
-    /// Between two steps of the agent that runs.
+    /// Between two steps of the running agent.
     NextStep,
     /// With the prompt of the next run.
     NextRun,
@@ -93,7 +93,7 @@ enum When {
 impl Verb for Args {
     const NAME: &'static str = "tavern-tell";
 
-    /// An agent speaks in its own name, and not to itself.
+    /// Lets an agent send messages in its own name, but not to itself.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if let Some((own, _)) = run
             .held
@@ -155,7 +155,7 @@ impl Verb for Args {
                     let how = format!("the {who} that takes {task} goes on with your answer");
                     return tell(context, task, status, &from, When::Answered, &how);
                 }
-                // Somebody else answered it, or took it with an answer, while we looked: then this is one more word.
+                // The question may have been answered meanwhile; then this is a further message.
                 Err(tavern_store::Error::Refused(_))
                     if !is_question(&site.board.task(task)?.task) => {}
                 Err(error) => return Err(error.into()),
@@ -170,7 +170,7 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// Pauses the run of `found`, lets it go on, or ends it.
+    /// Pauses, resumes or ends the run of `found`.
     fn carry_out(
         &self,
         context: &Context,
@@ -252,7 +252,7 @@ impl Args {
     }
 }
 
-/// An agent has nothing to tell itself, and its own question is for somebody else.
+/// Refuses an agent's message to itself: its own question is for others.
 fn is_of_another(task: &TaskId) -> Result<(), CliError> {
     if held_here().is_none_or(|(own, _)| own != *task) {
         return Ok(());
@@ -290,7 +290,7 @@ fn tell(
     Ok(Exit::Done)
 }
 
-/// What has ended hears nothing: it is brought back with what is to be said.
+/// Refuses a message to an ended item; the hint brings the item back with the message.
 fn may_be_told(task: &Task) -> Result<(), CliError> {
     let how = match task.status() {
         Status::Dead => "--revive",
@@ -309,7 +309,7 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
     Err(CliError::refused(message, hint))
 }
 
-/// When a message in the inbox of this item is heard.
+/// Returns when the agent receives a message in this item's inbox, also in words.
 fn heard(site: &Site, found: &Found) -> (When, String) {
     let next = "with the prompt of its next run";
     let Some(lease) = found
@@ -346,7 +346,7 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
     }
 }
 
-/// What runs under the lease, if something does, and whether it hears messages.
+/// Returns the runner under the lease, if any, and whether it receives messages.
 fn runner(site: &Site, task: &Task, lease: &Lease) -> Option<(String, bool)> {
     let run = &lease.work.as_ref()?.run;
     let role = site.role(&lease.role).ok()?;

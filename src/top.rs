@@ -1,4 +1,4 @@
-//! `tavern-top`: the board as it changes, on a terminal, led by keys.
+//! `tavern-top`: a live view of the board on a terminal, controlled by keys.
 
 use std::io::{IsTerminal, stdout};
 

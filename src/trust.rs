@@ -1,4 +1,4 @@
-//! `tavern-trust`: allow what git has brought to be run.
+//! `tavern-trust`: allow untrusted changes from git to run.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -39,13 +39,13 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Record<'a> {
-    /// The file, from the root of the repository.
+    /// The file's path from the root of the repository.
     file: &'a Path,
     line: Option<usize>,
     /// The item's ID or title, or the file's name in the board.
     name: &'a str,
     text: &'a str,
-    /// What it said when it was last trusted.
+    /// The text that was trusted last.
     was: Option<&'a str>,
 }
 
@@ -98,7 +98,7 @@ impl Verb for Args {
     }
 }
 
-/// Shows what is not trusted and asks for it, where a person can answer. Returns whether all of it is trusted from now on.
+/// Shows untrusted parts and asks to trust them, if a person can answer. Returns whether all of them are trusted now.
 pub(super) fn offer(context: &Context, site: &Site) -> Result<bool, CliError> {
     if !can_ask() || !io::stdout().is_terminal() {
         return Ok(false);
@@ -111,7 +111,7 @@ pub(super) fn offer(context: &Context, site: &Site) -> Result<bool, CliError> {
     Ok(true)
 }
 
-/// Shows all of it, and returns how much that is.
+/// Shows all untrusted parts, and returns their number in words.
 fn shown(context: &Context, site: &Site, unknown: &[Stranger]) -> Result<String, CliError> {
     for one in unknown {
         show(context, site.board.root(), one)?;
@@ -122,7 +122,7 @@ fn shown(context: &Context, site: &Site, unknown: &[Stranger]) -> Result<String,
 
 fn allow(context: &Context, site: &Site, unknown: Vec<Stranger>) -> Result<(), CliError> {
     let count = human::count(unknown.len(), "thing");
-    // So that it is known what is taken away later.
+    // Settle first, so that later removals are noticed.
     site.board.settle()?;
     Trust::of(site).allow(unknown)?;
     tell(context, &count);
@@ -167,7 +167,7 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
             painted(&human::without_gaps(&difference))
         }
         None => {
-            // An agent is told all of any other file.
+            // Agents read any other file whole, comments included.
             let settings = Some(&part.text)
                 .filter(|_| part.name == FILE)
                 .and_then(|text| without_comments(text));

@@ -1,4 +1,4 @@
-//! `tavern-undo`: take back what was done to an item.
+//! `tavern-undo`: undo a change of an item.
 
 use serde::Serialize;
 
@@ -43,14 +43,14 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Record<'a> {
-    /// The event that is taken back.
+    /// The event that is undone.
     event: u64,
     kind: Kind,
-    /// The event that takes it back.
+    /// The event that undoes it.
     undone_by: u64,
     task: Option<&'a TaskId>,
     queue: &'a str,
-    /// Absent if the item is out of its queue.
+    /// Absent if the item is no longer in its queue.
     status: Option<Status>,
     before: Option<&'a str>,
     after: Option<&'a str>,
@@ -85,7 +85,7 @@ impl Verb for Args {
         if let (Err(Error::NotUndone(obstacle)), Some(task)) = (&undone, &named)
             && let Obstacle::Nothing = **obstacle
         {
-            // An item that is nowhere has had no changes either.
+            // An unknown item is an error.
             board.task(task)?;
         }
         tell(
@@ -153,7 +153,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
     Ok(())
 }
 
-/// The item by its ID, else by its title.
+/// Returns the ID of the item, else its title.
 fn name(entry: &Entry) -> String {
     if let Some(task) = &entry.task {
         return task.to_string();
@@ -171,7 +171,7 @@ fn name(entry: &Entry) -> String {
     format!("`{}`", human::title(title))
 }
 
-/// What takes a merge back and has its item done again, in one line.
+/// Returns a one-line command that reverts a merge and reopens its item.
 fn revert(board: &Board, task: &TaskId, commit: &str) -> String {
     let branch = quoted(
         Config::load(board.dir())
@@ -179,7 +179,7 @@ fn revert(board: &Board, task: &TaskId, commit: &str) -> String {
             .integration
             .branch,
     );
-    // In a folder beside the repository: a conflict must not be met in the checkout.
+    // The worktree is beside the repository, so that a conflict does not appear in the checkout.
     let folder = format!("{}-revert", quoted(board.root()));
     let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");
     format!(
@@ -187,7 +187,7 @@ fn revert(board: &Board, task: &TaskId, commit: &str) -> String {
     )
 }
 
-/// With what happened since, or what to type.
+/// Returns the error with later events, or with a command to type.
 fn explained(board: &Board, error: Error) -> CliError {
     let mut causes = Vec::new();
     if let Error::NotUndone(obstacle) = &error

@@ -1,4 +1,4 @@
-//! How two texts differ, as `diff -u` has it.
+//! Differences of two texts, in the format of `diff -u`.
 
 use anstyle::{AnsiColor, Style};
 use similar::TextDiff;
@@ -16,7 +16,7 @@ pub(super) struct Names<'a> {
     pub(super) new: &'a str,
 }
 
-/// Nothing if they are the same.
+/// Returns the unified diff; empty if the texts are equal.
 pub(super) fn unified(names: Names<'_>, old: &str, new: &str) -> String {
     TextDiff::from_lines(old, new)
         .unified_diff()
@@ -25,7 +25,7 @@ pub(super) fn unified(names: Names<'_>, old: &str, new: &str) -> String {
         .to_string()
 }
 
-/// The same with colours, which are left out where no terminal looks on.
+/// Adds colours to a unified diff; they are left out without a terminal.
 pub(super) fn painted(unified: &str) -> Painted {
     Painted::by_line(unified, |line| match line.as_bytes().first() {
         Some(b'-') => OLD,

@@ -1,25 +1,25 @@
-//! What every verb is: flags, and what it does with them.
+//! The trait of all verbs: their flags and actions.
 
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::within::OwnRun;
 
-/// One program's flags and what it does with them.
+/// A program's flags and its action.
 pub trait Verb: clap::Args {
     /// The program's name, such as `tavern-check`.
     const NAME: &'static str;
 
-    /// It has variables for a shell to take; of others `--format env` is refused before they do anything.
+    /// Whether it can print shell variables; other verbs refuse `--format env` before they act.
     const HAS_VARIABLES: bool = false;
 
-    /// An agent may do it in its run. What else it may do is for [`Verb::within`] to say, which then isn't asked.
+    /// Whether agents may use it freely in their runs; otherwise [`Verb::within`] decides.
     const FOR_AGENTS: bool = false;
 
-    /// Refuses what an agent may not do, whose run this is.
+    /// Refuses actions that the agent of `run` may not do.
     ///
     /// # Errors
-    /// It is refused.
+    /// The action is refused.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         Err(run.refused())
     }

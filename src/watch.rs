@@ -50,7 +50,7 @@ impl Verb for Args {
             ));
         }
         let mut site = context.site(context.board()?)?;
-        // Who only looks is in nobody's way.
+        // A dry run only looks, so it needs no slot.
         let slot = if context.is_dry { None } else { slot(&site)? };
         if slot.is_none() && !context.is_dry {
             let now = clock::now();
@@ -91,7 +91,7 @@ impl Verb for Args {
             watcher.looked(clock::now(), began.elapsed(), failure.clone());
             watcher.keep(&site.board);
             if self.once {
-                // Its next one, of cron's say, goes on from there.
+                // The next watch, such as one from cron, continues from there.
                 looks.save(&site.board)?;
                 return looked.map(|()| Exit::Done);
             }
@@ -104,8 +104,8 @@ impl Verb for Args {
     }
 }
 
-/// Reads the configuration again if it is another by now, gives back what the dead held, and looks at each run. A configuration
-/// that is broken, empty or gone leaves the last good one.
+/// Reloads a changed configuration, releases items of dead holders, and looks at each run. A broken, empty or missing
+/// configuration leaves the last good one in place.
 fn look_once(
     context: &Context,
     site: &mut Site,
@@ -118,7 +118,7 @@ fn look_once(
             .and_then(|()| context.out.record(action, action));
     });
     let looked = look(site, &mut |found| {
-        // Else the log tells of it, and of what supervisors have found.
+        // Otherwise findings are printed from the log, with those of supervisors.
         let print = || {
             if context.is_dry {
                 context.out.record(&found, line(&found))
@@ -129,21 +129,21 @@ fn look_once(
         printed = std::mem::replace(&mut printed, Ok(())).and_then(|()| print());
     });
     printed?;
-    // By the last good configuration.
+    // This uses the last good configuration.
     queue_what_is_due(context, site)?;
     tell_people(site);
     renewed?;
     Ok(cleared.map(|_| ()).and(looked)?)
 }
 
-/// Queues what schedules say is due. What keeps it from that is told: runs are looked after all the same.
+/// Queues scheduled items that are due. Errors are only noted, so that runs are still looked after.
 fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
     match queue_due(site) {
         Ok(look) => look
             .outcomes
             .iter()
             .try_for_each(|outcome| outcome_told(context, &look.schedules, outcome)),
-        // Who has not trusted it may never want it.
+        // The user may have left the settings untrusted on purpose.
         Err(Error::NotTrusted(_)) => Ok(()),
         Err(error) => {
             context
@@ -154,7 +154,7 @@ fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
     }
 }
 
-/// Prints what the log tells of runs behind this event, and returns its last.
+/// Prints the log's findings on runs after the event `since`, and returns the last event.
 fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError> {
     let (found, last) = news(&site.board, since)?;
     found
@@ -165,7 +165,7 @@ fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError
 
 fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
     let (_, settings) = Config::load_with_text(site.board.dir()).map_err(Error::from)?;
-    // A file that is gone may be one that an editor is about to put back.
+    // An editor may be about to put a missing file back.
     let is_gone = settings.is_empty();
     if settings != site.settings && !is_gone {
         *site = context.site(site.board.clone())?.instead_of(site);
@@ -180,7 +180,7 @@ fn line(found: &Diagnosis) -> String {
     }
 }
 
-/// A supervisor that looks at its own run has it for a moment.
+/// Takes the watch slot, with retries: a supervisor that looks at its own run holds it for a moment.
 fn slot(site: &Site) -> Result<Option<Slot>, CliError> {
     for _ in 0..20 {
         let slot = site.board.try_watch_slot()?;

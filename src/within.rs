@@ -1,5 +1,5 @@
-//! The run that a program is part of. An agent does what it likes with its own item, by its own token; to the items of others it
-//! may only say something. Each verb says so of itself ([`super::Verb::within`]).
+//! The run that a program is part of. An agent may do anything with its own item, by its own token; to other items it
+//! may only send messages. Each verb decides for itself ([`super::Verb::within`]).
 
 use std::path::Path;
 
@@ -12,41 +12,41 @@ use tavern_sys::secrets::learn;
 
 use super::{CliError, Context, ItemName};
 
-/// What an agent may do in the place of what it is refused.
+/// Alternatives for an agent that was refused.
 const INSTEAD: &str = "an agent may hand out parts of its item (tavern add \"…\" --parent), report on it (tavern report), \
                        write to others (tavern tell) and note what it finds out (tavern learn); to ask a person, end your answer with WAITING and the question";
 
-/// What the programs' files are called, and so what such a process is.
+/// Name of the programs' files, and so of their processes.
 const OWN_PROGRAM: &str = "tavern";
 
-/// A run of this board that this program was started in, whatever an agent has put into its environment.
+/// The run of this board in which this program was started. Agents can't hide it by their environment.
 #[derive(Clone, Debug)]
 pub struct OwnRun {
     pub run: String,
-    /// Of the item that is worked on, and of the claim; nothing where merges are verified.
+    /// The item and the claim's token; `None` while merges are verified.
     pub held: Option<(TaskId, Token)>,
-    /// The agent that holds it.
+    /// The agent that holds the item.
     pub agent: Option<String>,
 }
 
 impl Context {
-    /// The run of the board that this program is part of, if it is part of one.
+    /// Returns the run of the board that this program is part of, if any.
     pub(super) fn own_run(&self) -> Option<OwnRun> {
         let ancestry = Ancestry::look();
-        // Nearly always there is nothing to look at, and so no board to open.
+        // Usually there is nothing to look at, so no board is opened.
         if ancestry.marks().is_empty() && ancestry.programs(OWN_PROGRAM).is_empty() {
             return None;
         }
         let own = OwnRun::in_line(&self.board_or_place(&[]).ok()?, &ancestry)?;
-        // An agent is not given its supervisor's keys, and may have found one all the same.
+        // An agent is not given its supervisor's keys, but may have found one.
         learn(ancestry.variables());
         Some(own)
     }
 }
 
 impl OwnRun {
-    /// The run of `board` that this program is part of: by the mark of a process above it, else by that of a supervisor, which
-    /// adopts what has lost its parent.
+    /// Returns the run of `board` that this program is part of. It is known by the mark of an ancestor process, else by
+    /// its supervisor, which adopts orphaned processes.
     pub(super) fn around(board: &Board) -> Option<OwnRun> {
         OwnRun::in_line(board, &Ancestry::look())
     }
@@ -81,7 +81,7 @@ impl OwnRun {
         Some(OwnRun { run, held, agent })
     }
 
-    /// Refuses what is not done to the run's own `task`, with its token.
+    /// Refuses actions on other items than the run's own `task`, or without its token.
     pub(super) fn holds(&self, task: &ItemName, token: Option<Token>) -> Result<(), CliError> {
         let is_own = self
             .held
@@ -90,7 +90,7 @@ impl OwnRun {
         if is_own { Ok(()) } else { Err(self.refused()) }
     }
 
-    /// What only a person may do.
+    /// Returns the refusal of an action that only a person may do.
     pub(super) fn refused(&self) -> CliError {
         CliError::refused(
             format!("this is run {}: only a person may do this", self.run),
@@ -99,7 +99,7 @@ impl OwnRun {
     }
 }
 
-/// The run that is supervised by a process above this one.
+/// Returns the run that an ancestor process supervises.
 fn supervised(board: &Board, ancestry: &Ancestry) -> Option<String> {
     let above = ancestry.programs(OWN_PROGRAM);
     if above.is_empty() {

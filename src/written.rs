@@ -1,4 +1,4 @@
-//! Files that a person names for what is read elsewhere: a page, JUnit's XML. Only what is one of them already is written over.
+//! Files that a person names for output: a page, JUnit's XML. Only a file of the same kind is overwritten.
 
 use std::fs;
 use std::io::Read;
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use super::{CliError, Exit};
 
-/// What is written.
+/// A kind of output file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WrittenKind {
-    /// How each of them begins, in small letters.
+    /// The beginning of each such file, in lower case.
     pub begins: &'static str,
-    /// What to type, with a name as people would choose it.
+    /// The flag to type, with an example of a name.
     pub flag: &'static str,
 }
 
-/// Writes it to `path`, or says what to type.
+/// Writes `text` to `path`, unless a file of another kind is there.
 #[expect(
     clippy::disallowed_methods,
     reason = "the file is a person's, and of no use when it is torn"
@@ -41,9 +41,9 @@ pub(super) fn write(path: &Path, text: &str, kind: WrittenKind) -> Result<(), Cl
     })
 }
 
-/// A file of somebody's: a queue, a configuration.
+/// Returns whether `path` is another file of the user, such as a queue or a configuration.
 fn is_other(path: &Path, kind: WrittenKind) -> bool {
-    // From a pipe nothing is read.
+    // A pipe is not read.
     if !path.is_file() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The name that an agent goes by.
+//! The name of an agent.
 
 use crate::CliError;
 use tavern_run::{Preflight, Site};
@@ -6,10 +6,10 @@ use tavern_store::config::Does;
 use tavern_store::{Error, Queue, Seek, Slot};
 use tavern_sys::clock;
 
-/// So often the names of config.yaml are gone through, from the second time on with a number: `Frodo-2`.
+/// How often the names of config.yaml are tried, from the second time on with a number: `Frodo-2`.
 const ROUNDS: usize = 100;
 
-/// The name asked for, or the first free one; no second agent goes by it while the slot is held.
+/// Takes the requested name, or the first free one. No second agent can use it while the slot is held.
 pub(crate) fn take_name(
     site: &Site,
     wanted: Option<&str>,
@@ -31,7 +31,7 @@ pub(crate) fn take_name(
         let Some(slot) = board.agent_slot(name)? else {
             continue;
         };
-        // Whoever reviews goes by a name that has no part in the work.
+        // A reviewer's name must have no part in the work.
         if !reviews || is_open(&site.seek(name, role, queues)?) {
             return Ok((name.clone(), slot));
         }

@@ -1,22 +1,22 @@
-//! What lets git merge queues item by item, besides a line of `.tavern/.gitattributes`: two settings of the repository.
+//! Two git settings of the repository for merging queues item by item, besides a line of `.tavern/.gitattributes`.
 
 use crate::sibling::sibling;
 use crate::{CliError, Exit};
 use tavern_git::Repository;
 use tavern_sys::process::quoted;
 
-/// What git shows of the driver.
+/// The title that git shows for the driver.
 const TITLE: (&str, &str) = ("merge.tavern.name", "Tavern: queues, item by item");
 
 /// The setting that names the program.
 pub(crate) const DRIVER: &str = "merge.tavern.driver";
 
-/// Behind the program's path. Where the program is gone, or gives up, git's own merge of lines is made.
+/// Arguments after the program's path. If the program is missing or fails, git merges lines itself.
 const ARGUMENTS: &str =
     " %O %A %B %L %P || git merge-file -q -L ours -L base -L theirs --marker-size=%L %A %O %B";
 
-/// The settings of git that are missing, or that name a program of ours in an old place, with their values. A setting
-/// that a person has made stands.
+/// Returns the settings that are missing, or that name a program of Tavern in an old place, with their values. A user's
+/// own setting stays.
 pub(super) fn missing_settings(
     repository: &Repository,
 ) -> Result<Vec<(&'static str, String)>, CliError> {
@@ -35,7 +35,7 @@ pub(super) fn missing_settings(
     Ok(missing)
 }
 
-/// The command that git hands to a shell. The program is named by its path: git may run where the PATH is another one.
+/// Returns the command that git hands to a shell. It has the program's path, since git may run with another PATH.
 fn driver() -> Result<String, CliError> {
     let (program, verb) = sibling("merge-driver").map_err(|error| {
         CliError::from_error(Exit::Failed, &error)

@@ -1,4 +1,4 @@
-//! The queues of a board with their items and what of them waits for a person, as plain values.
+//! A board's queues with their items and needs for a person, as plain values.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -24,51 +24,51 @@ use super::next::next;
 use super::queue_read::QueueRead;
 use super::since::StandingSince;
 
-/// An item that is due so soon is told of.
+/// Items that are due within this time are pointed out.
 const NEAR: chrono::TimeDelta = chrono::TimeDelta::days(1);
 
 /// Which items are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedItems<'a> {
-    /// Those that somebody may wonder about.
+    /// Items that stand out.
     Unusual,
-    /// All that are not done, the dead too; of those nobody asks since when they stand so.
+    /// All unfinished items, dead ones too, without the age of their status.
     Open,
-    /// The same, and those that are done.
+    /// The same, and finished items.
     Every,
-    /// Those with one of these statuses; of none, all.
+    /// Items with one of these statuses; all if empty.
     Each(&'a [Status]),
 }
 
-/// Queues and items, in the order in which they were asked for.
+/// Queues and items, in the requested order.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Listing {
     pub queues: Vec<QueueLine>,
     pub items: Vec<ItemLine>,
     pub needs: Vec<NeedLine>,
-    /// Since when items stand so is known.
+    /// Whether items have the age of their status.
     #[serde(skip)]
     pub has_ages: bool,
 }
 
-/// A queue, and how many items it has of each status.
+/// A queue, and its number of items by status.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct QueueLine {
     pub queue: String,
     pub items: BTreeMap<&'static str, usize>,
     pub quarantined: usize,
-    /// Pending items that no agent can take as config.yaml is.
+    /// Pending items that no agent can take with this config.yaml.
     pub unfit: usize,
     pub archived: usize,
-    /// The same as `items`, in the order of the lanes.
+    /// The counts of `items`, in the order of lanes.
     #[serde(skip)]
     pub counts: Vec<(&'static str, usize)>,
-    /// The longest name of its items.
+    /// Width of the longest item name.
     #[serde(skip)]
     pub width: usize,
 }
 
-/// An item, and whether it could be worked.
+/// An item, and whether it can be worked.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ItemLine {
     pub queue: String,
@@ -77,44 +77,44 @@ pub struct ItemLine {
     pub status: Status,
     pub priority: u8,
     pub title: String,
-    /// When it is to be done.
+    /// Due time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     pub quarantined: bool,
-    /// The first thing that is wrong with its text.
+    /// The first problem of its text.
     #[serde(skip)]
     pub problem: Option<String>,
-    /// Since when it has the status, as far as it is known.
+    /// Time since which it has its status, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// An agent may take it now.
+    /// Whether an agent can take it now.
     pub ready: bool,
-    /// The role whose agents take it before all others.
+    /// The role that takes it before all other items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_for: Option<String>,
-    /// What it waits for: others' work, a time, a person.
+    /// Reason why it waits: other items, a time, a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// What it would need here and now, and is missing.
+    /// A missing requirement for working it here and now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_ready: Option<String>,
-    /// What its holder does with it, or will.
+    /// Mode in which its holder works it, or will.
     pub mode: Mode,
-    /// How far its steps are.
+    /// Progress of its steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Steps>,
-    /// It is due soon, or was.
+    /// Whether it is due soon or overdue.
     #[serde(skip)]
     pub is_due: bool,
-    /// No agent can take it as config.yaml is.
+    /// Whether no agent can take it with this config.yaml.
     #[serde(skip)]
     pub is_unfit: bool,
-    /// What tells it apart from others of its title.
+    /// Context that distinguishes it from items of the same title.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub above: String,
 }
 
-/// One item that waits for a person.
+/// An item that waits for a person.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct NeedLine {
     pub queue: String,
@@ -125,7 +125,7 @@ pub struct NeedLine {
 }
 
 impl NeedLine {
-    /// In a line: who waits, for what, and what to type.
+    /// Returns one line with the item, its need, and the command to type.
     pub fn words(&self) -> String {
         need::sentence(
             &format!("{}:{}", self.queue, self.line),
@@ -136,7 +136,7 @@ impl NeedLine {
 }
 
 impl ItemLine {
-    /// Its ID, or its place.
+    /// Returns its ID, or else its place.
     pub fn name(&self) -> String {
         self.task.as_ref().map_or_else(
             || format!("{}:{}", self.queue, self.line),
@@ -144,7 +144,7 @@ impl ItemLine {
         )
     }
 
-    /// It stands as most items do.
+    /// Returns true if its status needs no attention.
     pub fn is_usual(&self) -> bool {
         is_usual(self.status)
     }
@@ -158,15 +158,15 @@ fn is_usual(status: Status) -> bool {
 }
 
 impl WantedItems<'_> {
-    /// Somebody has said which items are to be listed.
+    /// Returns true if the user has selected the items to list.
     pub fn is_asked_for(self) -> bool {
         self != WantedItems::Unusual
     }
 }
 
 impl Listing {
-    /// The items of `queues`, whose texts come first; the others are looked at for what items say of each other. What items need here
-    /// is looked at only of the present, of which there is a `site`.
+    /// Lists the items of `queues`, which come first in `read`; the other texts serve for references between items.
+    /// Requirements are checked only for the present, when there is a `site`.
     pub fn gather(
         board: &Board,
         read: &[QueueRead<'_>],
@@ -197,7 +197,7 @@ impl Listing {
         let next = site
             .map(|site| next(site, read, &all_lacks))
             .unwrap_or_default();
-        // Without a flag the items that somebody may wonder about; a queue of ten thousand stays one screen.
+        // Without a flag only items that stand out are listed, so that a queue of ten thousand fits a screen.
         let has_ages = matches!(wanted, WantedItems::Each(_)) && site.is_some();
         let entries = if has_ages {
             tail_log(board, 0)?
@@ -255,7 +255,7 @@ impl Listing {
                         need,
                     });
                 }
-                // What a person has to do is told of below.
+                // Needs for a person are listed below.
                 let is_told = |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none();
                 let lack = lacks[index].iter().find(is_told);
                 let is_faulty = readiness.is_faulty(number, index);
@@ -264,7 +264,7 @@ impl Listing {
                     .due
                     .is_some_and(|due| !item.status.is_ended() && due - now < NEAR);
                 let is_shown = match wanted {
-                    // What an item waits for is listed by itself.
+                    // An item's dependencies are listed by themselves.
                     WantedItems::Unusual if is_usual(item.status) => {
                         is_due
                             || lack.is_some_and(|lack| {
@@ -326,7 +326,7 @@ impl Listing {
     }
 }
 
-/// The first thing that is wrong with the text of an item: of its document's problems, else of what others say of it.
+/// Returns the first problem of an item's text: one of its document, else `lack`.
 fn problem(item: &Item<'_>, problems: &[Problem], lack: Option<&Lack>) -> Option<String> {
     let is_its = |problem: &&Problem| {
         problem.severity == Severity::Error && item.span.contains(&problem.span.start)

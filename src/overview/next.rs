@@ -1,4 +1,4 @@
-//! What agents would take next, as things stand.
+//! The items that agents would take next.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +9,8 @@ use tavern_run::Site;
 
 use super::queue_read::QueueRead;
 
-/// The items that are taken next, by the places of their documents and in them, each with the role whose agents take it. `lacks` is what the items of the first
-/// documents lack, which are looked at.
+/// Returns the next items, by the indices of their documents and in them, each with the role that takes it. `lacks` has
+/// an entry for each of the first documents; only these are looked at.
 pub fn next(
     site: &Site,
     read: &[QueueRead<'_>],
@@ -44,7 +44,7 @@ pub fn next(
         .collect()
 }
 
-/// Whose agents take it, now that it lacks nothing.
+/// Returns the role that takes an item without lacks.
 fn role_of<'t>(site: &Site, roles: &Roles, document: &Document<'t>, item: &Item<'t>) -> String {
     let task = || document.task_of(item);
     if item.status == Status::InReview

@@ -7,7 +7,7 @@ use tavern_core::task::Timestamp;
 use tavern_run::Metadata;
 use tavern_run::runner::Outcome;
 
-/// So many runs are told of where nobody asks for more, the newest.
+/// Number of newest runs shown by default.
 pub const NEWEST_RUNS: usize = 60;
 
 /// A run in a line.
@@ -23,10 +23,10 @@ pub struct RunLine<'a> {
     started: Timestamp,
     ended: Option<Timestamp>,
     outcome: Option<Outcome>,
-    /// Why it ended so, else what it did.
+    /// The reason for its outcome, else a summary of its work.
     why: &'a str,
     usd: f64,
-    /// Its `metadata.json` was torn or gone: what it came to is not known.
+    /// Whether its `metadata.json` was torn or missing, so that its result is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     damaged: bool,
 }

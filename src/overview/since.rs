@@ -1,4 +1,4 @@
-//! Since when items stand as they do, by the log; of one that has no ID, by its text.
+//! Since when items have their status, from the log. Items without an ID are found by their text.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use tavern_core::event::Kind;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_store::{Board, Entry, Text};
 
-/// Since when each item has its status, after the events that were passed.
+/// Time since which each item has its status, after the events passed so far.
 #[derive(Default)]
 pub struct StandingSince<'a> {
     by_id: HashMap<&'a TaskId, Timestamp>,
     by_text: HashMap<&'a str, Timestamp>,
-    /// When the log first speaks of a queue: what it never tells of was there by then.
+    /// Time of the first event of a queue: items without events were there by then.
     queues: HashMap<&'a str, Timestamp>,
 }
 
 impl<'a> StandingSince<'a> {
-    /// After all `entries`, the oldest first.
+    /// Passes all `entries`, the oldest first.
     pub fn after(entries: &'a [Entry]) -> StandingSince<'a> {
         let mut standing = StandingSince::default();
         for entry in entries {
@@ -26,7 +26,7 @@ impl<'a> StandingSince<'a> {
         standing
     }
 
-    /// Passes the next event; gives since when its item stood as it did before, or the latest that it can be.
+    /// Passes the next event. Returns since when its item had its previous status, or the latest possible time.
     pub fn pass(&mut self, entry: &'a Entry) -> Option<Timestamp> {
         if let Some(queue) = &entry.queue {
             self.queues.entry(queue).or_insert(entry.time);
@@ -51,7 +51,8 @@ impl<'a> StandingSince<'a> {
         before
     }
 
-    /// Of an item that the log has not, the latest that it can be: when its file was saved, or else when the log began.
+    /// Returns since when an item has its status. If the log lacks the item, this is the latest possible time: when its
+    /// file was saved, or else when the log began.
     pub fn of(
         &self,
         board: &Board,
@@ -63,7 +64,7 @@ impl<'a> StandingSince<'a> {
         let known = known
             .or_else(|| self.by_text.get(document.block(item)))
             .copied();
-        // Of a dry board a save may not be logged yet.
+        // In a dry run a save may not be logged yet.
         let begun = self
             .queues
             .get(text.queue.id.as_str())

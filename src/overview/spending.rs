@@ -1,4 +1,4 @@
-//! What runs have used, and what is left of what they may, as plain values.
+//! Usage of runs, and the rest of their caps, as plain values.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use tavern_run::Site;
 use tavern_run::spending::spending_of_all;
 use tavern_store::Queue;
 
-/// What all runs have used.
+/// Usage of all runs.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct SpendingLine {
     pub usd_today: f64,
@@ -22,12 +22,12 @@ pub struct SpendingLine {
     pub caps: Vec<CapLine>,
 }
 
-/// How much of a cap is used.
+/// Usage of one cap.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CapLine {
     #[serde(flatten)]
     pub of: CapUse,
-    /// The item or the queue.
+    /// Name of the item or queue.
     pub name: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl CapLine {
 }
 
 impl SpendingLine {
-    /// In a line.
+    /// Returns the usage in one line.
     pub fn words(&self) -> String {
         let sums = || {
             format!(
@@ -49,7 +49,7 @@ impl SpendingLine {
                 human::money(self.usd)
             )
         };
-        // Of programs that don't tell of money nothing is known.
+        // Some programs report no cost.
         let is_money = self.usd > 0.0 || self.caps.iter().any(|cap| cap.of.measure == Measure::Usd);
         let words: Vec<String> = is_money
             .then(sums)
@@ -60,7 +60,7 @@ impl SpendingLine {
     }
 }
 
-/// Nothing, unless any money was spent or anything is capped.
+/// Returns the usage; `None` unless money was spent or there is a cap.
 pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
     let all = spending_of_all(site);
     let (usd_today, usd) = all.sums(Measure::Usd);
@@ -81,7 +81,7 @@ pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
     })
 }
 
-/// Of what counts for every item; of each queue that is shown; and of the item that has used most of its own.
+/// Returns the caps on all items, on each shown queue, and on the item that has used most of its own.
 fn caps(all: &Spending, queues: &[Queue]) -> Vec<CapLine> {
     let of = |task: &TaskId, queue: &str, scope: CapScope| {
         let uses = all.uses(task, queue).into_iter();

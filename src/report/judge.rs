@@ -1,4 +1,4 @@
-//! `tavern-report --approve` and `--reject`: what a reviewer, most often a person, says of work in review.
+//! `tavern-report --approve` and `--reject`: the verdict of a reviewer, usually a person, on work in review.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use super::args::Args;
 struct Judged {
     task: TaskId,
     status: Status,
-    /// Whose approval is still missing.
+    /// Reviewers that have not approved yet.
     open: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn run(
         review,
         commit: review::named(&site, &task)?,
     };
-    // What is not in review is refused for that, wherever its branch is by now.
+    // An item that is not in review is refused for that, regardless of its branch.
     site.board
         .clone()
         .dry()
@@ -67,12 +67,12 @@ pub(super) fn run(
     submit(named, context, &site, &event, &by)
 }
 
-/// What `--approve` allows is that it begins, and not what was worked.
+/// Returns whether `--approve` allows the item to begin, rather than its work to be merged.
 pub fn is_to_start(task: &Task) -> bool {
     matches!(task.status(), Status::Pending | Status::Draft)
 }
 
-/// Whoever holds the item reviews it under that lease; else it is a person, who needs none.
+/// Returns the review: the holder's under its lease, else a person's, which needs no lease.
 fn reviewer(
     named: &HeldItem,
     context: &Context,

@@ -1,84 +1,84 @@
-//! What the page tells, as plain values. Nothing here knows of files or of HTML.
+//! The content of the page, as plain values. Knows neither files nor HTML.
 
 use crate::legible::{Extract, Legible};
 use tavern_core::task::{Status, Timestamp};
 use tavern_run::runner::Outcome;
 
-/// What came of some queues.
+/// The history of some queues.
 #[derive(Debug)]
 pub(super) struct Chronicle {
-    /// What the board is called.
+    /// Name of the board.
     pub board: Legible,
     pub made: Timestamp,
     /// Earlier runs and events are left out.
     pub since: Option<Timestamp>,
     pub queues: Vec<Legible>,
-    /// The items, in the order of their queues; then those that are in none any more.
+    /// The items in the order of their queues, then those that are no longer in one.
     pub items: Vec<ItemStory>,
-    /// So many more there are.
+    /// Number of omitted items.
     pub items_left_out: usize,
     /// The newest runs, oldest first.
     pub runs: Vec<RunStory>,
-    /// So many earlier ones there are.
+    /// Number of omitted earlier runs.
     pub runs_left_out: usize,
-    /// What each run has used, also those that are told of no more.
+    /// Usage of each run, omitted ones too.
     pub shares: Vec<RunShare>,
 }
 
-/// An item and what became of it.
+/// An item and its history.
 #[derive(Debug)]
 pub(super) struct ItemStory {
-    /// Its ID, or its place.
+    /// Its ID, or else its place.
     pub name: Legible,
     pub title: Legible,
     pub queue: Legible,
-    /// Nothing where it is in no queue and no archive any more.
+    /// `None` if it is no longer in a queue or an archive.
     pub status: Option<Status>,
     pub priority: u8,
     pub role: Legible,
-    /// What it says besides.
+    /// The rest of its text.
     pub text: Extract,
-    /// The items that it comes after, and those of them that the page has.
+    /// The items that it depends on; `after_items` has the indices of those on the page.
     pub after: Vec<Legible>,
     pub after_items: Vec<usize>,
     pub parent: Option<usize>,
-    /// Why it stands as it does.
+    /// Reason for its status.
     pub reason: Legible,
-    /// What it lacks.
+    /// Missing requirements.
     pub waits_for: Legible,
-    /// What a person can do about it.
+    /// Action that a person can take.
     pub need: Option<OpenNeed>,
-    /// Oldest first.
+    /// Status changes, the oldest first.
     pub moves: Vec<Move>,
     /// Indices of its runs, oldest first.
     pub runs: Vec<usize>,
 }
 
-/// What an item needs of a person.
+/// An item's need for a person.
 #[derive(Debug)]
 pub(super) struct OpenNeed {
-    /// The most pressing ones are the least.
+    /// The most pressing need has the lowest rank.
     pub rank: usize,
-    /// What kind of thing it is, in a word.
+    /// Kind of need, in a word.
     pub word: &'static str,
     pub why: Legible,
-    /// What to type.
+    /// Command to type.
     pub todo: Legible,
 }
 
-/// An item went from one status to another.
+/// A change of an item's status.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     pub at: Timestamp,
     pub to: Status,
-    /// By whom, and why.
+    /// The agent or person that caused it, and the reason.
     pub who: Legible,
     pub why: Legible,
-    /// It came back since it had failed, or was sent back.
+    /// Whether it came back after a failure or a rejection.
     pub is_retry: bool,
 }
 
-/// A run and what came of it.
+/// A run and its result.
 #[derive(Debug)]
 pub(super) struct RunStory {
     pub name: Legible,
@@ -90,7 +90,7 @@ pub(super) struct RunStory {
     pub model: Legible,
     pub attempt: u32,
     pub started: Timestamp,
-    /// `None`: it runs.
+    /// `None` while it runs.
     pub ended: Option<Timestamp>,
     pub seconds: u64,
     pub outcome: Option<Outcome>,
@@ -109,24 +109,24 @@ pub(super) struct RunPart {
     pub name: &'static str,
     pub form: PartForm,
     pub text: Extract,
-    /// What to type for all of it.
+    /// Command that prints the whole text.
     pub whole: Legible,
 }
 
-/// How a text reads.
+/// Format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartForm {
     Plain,
-    /// Lines begin with what became of them.
+    /// Each line begins with a mark of its change.
     Patch,
 }
 
-/// What one run has used.
+/// Usage of one run.
 #[derive(Debug)]
 pub(super) struct RunShare {
     pub agent: Legible,
     pub role: Legible,
-    /// The same money and tokens, a model each.
+    /// The same money and tokens, split by model.
     pub models: Vec<(Legible, f64, u64)>,
     pub day: String,
     pub usd: f64,
@@ -134,7 +134,7 @@ pub(super) struct RunShare {
     pub seconds: u64,
 }
 
-/// How something stands, as a colour shows it. Words beside it say the same.
+/// The state of an item or a run, as a colour. Words beside it tell the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hue {
     Bad,
@@ -157,7 +157,7 @@ impl Hue {
         }
     }
 
-    /// Of a run.
+    /// Returns the hue of a run's outcome.
     pub fn of_outcome(outcome: Option<Outcome>) -> Hue {
         match outcome {
             None => Hue::Busy,
@@ -174,7 +174,7 @@ impl Hue {
         }
     }
 
-    /// The class of the page that paints it.
+    /// Returns its CSS class.
     pub fn class(self) -> &'static str {
         match self {
             Hue::Bad => "bad",
@@ -186,7 +186,7 @@ impl Hue {
         }
     }
 
-    /// What tells it apart without colours.
+    /// Returns the sign that distinguishes it without colours.
     pub fn sign(self) -> &'static str {
         match self {
             Hue::Bad => "✕",
@@ -215,7 +215,7 @@ impl ItemStory {
         self.moves.iter().filter(|moved| moved.is_retry).count()
     }
 
-    /// For how long it had each status that it had, until `now`.
+    /// Returns each status that the item had, with its begin and end, until `now`.
     pub fn stays(&self, now: Timestamp) -> impl Iterator<Item = (Status, Timestamp, Timestamp)> {
         let ends = self.moves.iter().skip(1).map(|moved| moved.at).chain([now]);
         self.moves
@@ -224,7 +224,7 @@ impl ItemStory {
             .map(|(moved, end)| (moved.to, moved.at, end.max(moved.at)))
     }
 
-    /// Seconds in which `is_meant` was so.
+    /// Returns the seconds in statuses that `is_meant` selects.
     pub fn seconds(&self, now: Timestamp, is_meant: impl Fn(Status) -> bool) -> u64 {
         let stays = self.stays(now).filter(|(status, ..)| is_meant(*status));
         stays
@@ -244,7 +244,7 @@ impl RunStory {
     pub fn outcome_word(&self) -> String {
         match self.outcome {
             Some(outcome) => outcome.as_str().replace('_', " "),
-            // What a damaged run came to is not known.
+            // The result of a damaged run is unknown.
             None if self.ended.is_some() => "damaged".to_owned(),
             None => "running".to_owned(),
         }

@@ -1,4 +1,4 @@
-//! Reads what the page tells: the queues, the log, and what the runs have left. It is bounded, however much there is.
+//! Collects the content of the page from the queues, the log and the runs. Its size is bounded.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,28 +20,28 @@ use tavern_run::runner::{OUTPUT_LOG, Outcome, PROMPT};
 use tavern_store::{Archived, Board, Queue, walk_log};
 use tavern_sys::clock;
 
-/// Items and runs that are told of; all are counted.
+/// Maximum numbers of items and runs on the page; all are counted.
 const MOST_ITEMS: usize = 1_500;
 const MOST_RUNS: usize = 1_500;
 
-/// Moves of an item that are told of, the newest.
+/// Maximum number of moves of an item on the page, the newest.
 const MOST_MOVES: usize = 40;
 
-/// Bytes of the page for the texts of all runs: some for each, and of the rest the more the newer it is.
+/// Bytes of the page for the texts of all runs: a minimum for each, and the rest in favour of newer ones.
 const ROOM_OF_RUNS: usize = 1_300_000;
 const LEAST_ROOM: usize = 500;
 const MOST_ROOM: usize = 64 << 10;
 
-/// Bytes of the page for the words of all items.
+/// Bytes of the page for the texts of all items.
 const ROOM_OF_ITEMS: usize = 300_000;
 
-/// What tells the lines of a patch apart takes so many bytes for each.
+/// Bytes of markup for each line of a patch.
 const MARKS_OF_LINE: usize = "<ins></ins>".len();
 
-/// Which part of the past is told of.
+/// The part of the past that the page covers.
 pub(super) struct PageScope<'a> {
     pub queues: &'a [Queue],
-    /// All queues there are, and those that there were.
+    /// Whether all queues are covered, removed ones too.
     pub is_all: bool,
     pub since: Option<Timestamp>,
 }
@@ -51,7 +51,7 @@ impl PageScope<'_> {
         self.is_all || self.queues.iter().any(|meant| meant.id == queue)
     }
 
-    /// It has not ended before.
+    /// Returns whether the run is of a covered queue, and did not end before `since`.
     fn has_run(&self, run: &Metadata) -> bool {
         self.has(&run.queue)
             && self
@@ -60,7 +60,7 @@ impl PageScope<'_> {
     }
 }
 
-/// Reads what there is to tell of `board`; `progress` tells how many of so many runs are read.
+/// Collects the content for `board`; `progress` makes a progress bar for a number of runs.
 pub(super) fn gather(
     context: &Context,
     board: &Board,
@@ -126,7 +126,7 @@ pub(super) fn gather(
     })
 }
 
-/// An item with what only puts it in its place.
+/// An item with unresolved references.
 struct Draft {
     story: ItemStory,
     text: String,
@@ -136,10 +136,10 @@ struct Draft {
 
 type Places = HashMap<TaskId, usize>;
 
-/// The items of the queues.
+/// Returns the items of the queues.
 fn items(context: &Context, board: &Board, scope: &PageScope<'_>) -> (Vec<Draft>, Places) {
     let (mut drafts, mut ids) = (Vec::new(), Places::new());
-    // Of settings that can't be read nobody can say what lacks.
+    // Without readable settings the lacks are unknown.
     let site = context
         .light_site(board.clone())
         .ok()
@@ -212,7 +212,7 @@ impl Draft {
             }
         });
         let other = || {
-            // What others wait for is told of by itself.
+            // Dependencies are shown by themselves.
             let is_meant = |lack: &&Lack| lack.is_stuck() && !matches!(lack, Lack::Dependencies(_));
             let lack = lacks.iter().find(is_meant)?;
             let todo = hints::lack(lack, id, Some(queue)).unwrap_or_default();
@@ -253,7 +253,7 @@ impl Draft {
     }
 }
 
-/// Behind all that people are asked for.
+/// Ranks after all needs for a person.
 const STUCK: (usize, &str) = (6, "stuck");
 
 fn word_of(need: NeedKind) -> (usize, &'static str) {
@@ -267,7 +267,7 @@ fn word_of(need: NeedKind) -> (usize, &'static str) {
     }
 }
 
-/// Takes out items beyond those that are told of: first those that have ended, and have no run. Gives how many.
+/// Removes surplus items, first ended ones without a run. Returns their number.
 fn leave_out(drafts: &mut Vec<Draft>, ids: &mut Places, all: &[Metadata]) -> usize {
     let surplus = drafts.len().saturating_sub(MOST_ITEMS);
     if surplus == 0 {
@@ -304,10 +304,10 @@ fn leave_out(drafts: &mut Vec<Draft>, ids: &mut Places, all: &[Metadata]) -> usi
     surplus
 }
 
-/// Adds the items of runs that are in no queue any more.
+/// Adds items of runs that are no longer in a queue.
 fn add_gone(board: &Board, drafts: &mut Vec<Draft>, ids: &mut Places, all: &[Metadata]) {
     let archived = Archived::of(board);
-    // The newest run knows best what its item was called.
+    // The newest run knows the last title of its item.
     for run in all.iter().rev() {
         if ids.contains_key(&run.task) {
             continue;
@@ -321,7 +321,7 @@ fn add_gone(board: &Board, drafts: &mut Vec<Draft>, ids: &mut Places, all: &[Met
     }
 }
 
-/// Adds how the items went from status to status.
+/// Adds the status changes of the items.
 fn add_moves(
     board: &Board,
     scope: &PageScope<'_>,
@@ -354,7 +354,7 @@ fn add_moves(
     Ok(())
 }
 
-/// Finds what the items say of each other.
+/// Resolves the references between items.
 fn link(drafts: &mut [Draft], ids: &Places) {
     for draft in drafts {
         draft.story.after_items = draft
@@ -391,7 +391,7 @@ fn model(run: &Metadata) -> Legible {
     Legible::line(run.model.as_deref().unwrap_or(&run.runner))
 }
 
-/// Bytes for the texts of each of so many runs, the newest last.
+/// Returns the bytes for the texts of each of `count` runs, the newest last.
 fn rooms(count: usize) -> Vec<usize> {
     let parts = || (1..=count).rev().map(|rank| 1.0 / (rank as f64 + 9.0));
     let all: f64 = parts().sum();
@@ -436,7 +436,7 @@ fn story(board: &Board, run: &Metadata, item: usize, room: usize, now: Timestamp
     }
 }
 
-/// What the run has left: each text has its share of the room, and what is left of that goes to the next.
+/// Returns the texts of the run. Each has its share of `room`, and its unused rest goes to the next.
 fn parts(board: &Board, run: &Metadata, room: usize) -> Vec<RunPart> {
     let dir = board.run_dir(&run.run);
     let rows: [(&str, &[&str], usize); 4] = [
@@ -470,7 +470,7 @@ fn parts(board: &Board, run: &Metadata, room: usize) -> Vec<RunPart> {
             whole,
         });
     }
-    // As it happened: asked, answered, changed, checked.
+    // In order of time: asked, answered, changed, checked.
     let order = ["Prompt", "Result", "Changes", "Verification"];
     parts.sort_by_key(|part| order.iter().position(|name| *name == part.name));
     parts

@@ -1,11 +1,11 @@
-//! Where the items of the dependency graph stand: what comes after others stands to the right of them.
+//! Layout of the dependency graph: an item stands to the right of its dependencies.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::chronicle::Chronicle;
 use crate::legible::Legible;
 
-/// The items that have to do with each other.
+/// The items that have links.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub width: u32,
@@ -27,7 +27,7 @@ pub(super) struct GraphNode {
     pub told: String,
 }
 
-/// From what comes first to what comes after it, or from a part to its whole.
+/// A link from a dependency to the item after it, or from a part to its whole.
 #[derive(Debug)]
 pub(super) struct GraphEdge {
     pub path: String,
@@ -37,20 +37,20 @@ pub(super) struct GraphEdge {
 /// Pixels of an item, and from each to the next.
 pub(super) const NODE: (u32, u32) = (200, 40);
 const PITCH: (u32, u32) = (250, 52);
-/// Around a group of items that have to do with each other.
+/// Margin around a group of linked items.
 const MARGIN: u32 = 14;
 
-/// Items one above the other; more of the same depth stand beside them.
+/// Maximum number of items in a column; more of the same depth stand beside them.
 const MOST_HIGH: usize = 14;
 
-/// Groups stand side by side up to this width.
+/// Maximum width of groups side by side.
 const WIDE: u32 = 1_180;
 
-/// Cells of a title.
+/// Width of a title, in cells.
 const CELLS: usize = 26;
 
 impl Graph {
-    /// Nothing where no item has to do with another.
+    /// Returns `None` if no items are linked.
     pub fn of(chronicle: &Chronicle) -> Option<Graph> {
         let links = Links::of(chronicle);
         if links.all.is_empty() {
@@ -70,7 +70,7 @@ impl Graph {
                 (x, y, shelf) = (0, y + shelf, 0);
             }
             for (column, slots) in columns.iter().enumerate() {
-                // What is less high stands in the middle.
+                // Shorter columns are centred.
                 let above = (high - slots.len() as u32) * PITCH.1 / 2;
                 for (row, slot) in slots.iter().enumerate() {
                     let place = (
@@ -128,7 +128,7 @@ fn node(chronicle: &Chronicle, number: usize, x: u32, y: u32) -> GraphNode {
     }
 }
 
-/// A curve from the right of the one to the left of the other, through where it passes.
+/// Returns a curve from the right of one item to the left of the other, through the points that it passes.
 fn path(from: (u32, u32), passed: &[(u32, u32)], to: (u32, u32)) -> String {
     let (mut x, mut y) = (from.0 + NODE.0, from.1 + NODE.1 / 2);
     let mut path = format!("M{x} {y}");
@@ -149,15 +149,15 @@ fn path(from: (u32, u32), passed: &[(u32, u32)], to: (u32, u32)) -> String {
     path
 }
 
-/// What stands in a column.
+/// An entry of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ColumnSlot {
     Item(usize),
-    /// A link leads through here, by its index.
+    /// A point that a link passes, by the link's index.
     Pass(usize),
 }
 
-/// The first of those that an item has to do with, as far as is known.
+/// Returns the first item of a group, as far as it is known.
 fn top(root: &HashMap<usize, usize>, mut of: usize) -> usize {
     while let Some(above) = root.get(&of).copied().filter(|above| *above != of) {
         of = above;
@@ -165,10 +165,10 @@ fn top(root: &HashMap<usize, usize>, mut of: usize) -> usize {
     of
 }
 
-/// In a larger group links lead behind items.
+/// In a larger group links pass behind items.
 const MOST_PASSED: usize = 80;
 
-/// Which item comes before which.
+/// The links between items.
 struct Links {
     all: Vec<Link>,
     before: HashMap<usize, Vec<usize>>,
@@ -190,7 +190,7 @@ impl Links {
                 to,
                 is_part: false,
             }));
-            // A whole is put together when its parts have ended.
+            // A whole is put together after its parts have ended.
             all.extend(item.parent.map(|whole| Link {
                 from: to,
                 to: whole,
@@ -205,7 +205,7 @@ impl Links {
         Links { all, before }
     }
 
-    /// Those that have to do with each other, the largest first.
+    /// Returns the groups of linked items, the largest first.
     fn groups(&self) -> Vec<Vec<usize>> {
         let mut root: HashMap<usize, usize> = HashMap::new();
         for link in &self.all {
@@ -229,7 +229,7 @@ impl Links {
         groups
     }
 
-    /// A group from left to right, what stands in a column in the order of what it comes after.
+    /// Returns the columns of a group from left to right, each ordered by the rows of its dependencies.
     fn columns(&self, group: &[usize]) -> Vec<Vec<ColumnSlot>> {
         let depth = self.depths(group);
         let mut layers: BTreeMap<usize, Vec<ColumnSlot>> = BTreeMap::new();
@@ -264,7 +264,7 @@ impl Links {
                     .or_else(|| rows.get(&from))
                     .copied()
             };
-            // The mean row of what it comes after, in sixteenths.
+            // The mean row of its dependencies, in sixteenths.
             let mean = |slot: &ColumnSlot| {
                 let links = match slot {
                     ColumnSlot::Item(item) => {
@@ -285,10 +285,10 @@ impl Links {
         columns
     }
 
-    /// How many items stand to the left of each, one after the other.
+    /// Returns the depth of each item: the number of items in a chain to its left.
     fn depths(&self, group: &[usize]) -> HashMap<usize, usize> {
         let mut depth: HashMap<usize, usize> = group.iter().map(|item| (*item, 0)).collect();
-        // As many times as there can be items in a row; of a circle it ends there too.
+        // A chain has at most this many items, so that a cycle ends too.
         for _ in 0..group.len() {
             let mut is_same = true;
             for item in group {

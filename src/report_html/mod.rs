@@ -1,4 +1,4 @@
-//! `tavern-report-html`: what came of the items, as one page to look at.
+//! `tavern-report-html`: the history of items, as one HTML page.
 
 use std::path::{Path, PathBuf};
 
@@ -42,13 +42,13 @@ pub struct Args {
     pub since: Option<Timestamp>,
 }
 
-/// How a page begins.
+/// The beginning of a page.
 const BEGINS: &str = "<!doctype html>";
 
-/// What is written where nobody says otherwise.
+/// The default file.
 const FILE: &str = "tavern-report.html";
 
-/// What was written.
+/// The written page.
 #[derive(Serialize)]
 struct Record<'a> {
     file: &'a Path,
@@ -68,7 +68,7 @@ impl Verb for Args {
         let board = context.board_or_place(&self.queues)?;
         let queues = context.files(&board, &self.queues)?;
         if queues.is_empty() && board.last_seq()? == 0 {
-            // Nothing was ever done here: a page about nothing would look like a result.
+            // Without a board, an empty page would look like a result.
             context.board()?;
         }
         let scope = PageScope {
@@ -118,7 +118,7 @@ impl Verb for Args {
     }
 }
 
-/// Reads the name of the file of `--html`. Standard output has the drain's own lines.
+/// Parses the file name of `--html`. Standard output has the drain's own lines.
 pub(super) fn page_file(name: &str) -> Result<PathBuf, String> {
     if name == "-" {
         Err("name a file, such as report.html".to_owned())
@@ -154,7 +154,7 @@ pub(super) fn write_page(
     )
 }
 
-/// As a browser takes it.
+/// Returns the path as a URL for a browser.
 fn file_url(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);

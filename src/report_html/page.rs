@@ -1,5 +1,5 @@
-//! The page: what a chronicle tells, as one HTML document that runs nothing and loads nothing. All that others wrote is escaped by the
-//! template; what it may hold is bounded by whoever gathered it.
+//! Renders a chronicle as one HTML document that runs and loads nothing. The template escapes all untrusted text, and
+//! the gathering code bounds its size.
 
 use askama::Template;
 use base64::Engine as _;
@@ -17,10 +17,10 @@ use tavern_sys::clock;
 
 const STYLE: &str = include_str!("../../templates/html/style.css");
 
-/// What needs a person that stands at the top of the page.
+/// Maximum number of needs at the top of the page.
 const MOST_NEEDS: usize = 20;
 
-/// Escapes what it is given, since its name ends so.
+/// The `.html` in the template's name turns escaping on.
 #[derive(Template)]
 #[template(path = "html/page.html")]
 struct HtmlPage<'a> {
@@ -30,7 +30,7 @@ struct HtmlPage<'a> {
     tiles: Vec<Tile>,
     agents: Chart,
     items_chart: Chart,
-    /// The items, the most pressing first.
+    /// Indices of the items, the most pressing first.
     order: Vec<usize>,
     rows: Vec<ItemRow>,
     graph: Option<Graph>,
@@ -40,7 +40,7 @@ struct HtmlPage<'a> {
     version: &'static str,
 }
 
-/// A number at the top.
+/// A number at the top of the page.
 struct Tile {
     name: &'static str,
     value: String,
@@ -48,7 +48,7 @@ struct Tile {
     class: &'static str,
 }
 
-/// The columns of an item; empty where there is nothing to tell.
+/// The columns of an item; empty where there is nothing to show.
 struct ItemRow {
     waited: String,
     worked: String,
@@ -119,7 +119,7 @@ fn some(number: u64) -> String {
     }
 }
 
-/// The whole page.
+/// Returns the whole page.
 pub(super) fn page(told: &Chronicle) -> String {
     let mut needs: Vec<(usize, &OpenNeed)> = told
         .items
@@ -256,7 +256,7 @@ fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
     ]
 }
 
-/// What the template asks for.
+/// Methods for the template.
 #[expect(
     clippy::unused_self,
     clippy::trivially_copy_pass_by_ref,
@@ -319,7 +319,7 @@ impl HtmlPage<'_> {
         PartForm::Patch
     }
 
-    /// What went wrong, or waits, is seen at once.
+    /// Failures and waits are shown unfolded.
     fn is_open(&self, run: &RunStory, part: &RunPart) -> bool {
         match part.name {
             "Verification" => run.verified == Some(false),
@@ -340,7 +340,7 @@ impl HtmlPage<'_> {
         .map(|(hue, words)| (hue.class(), hue.sign(), words))
     }
 
-    /// The lines of a patch, each with what became of it.
+    /// Returns the lines of a patch, each with its mark.
     fn lines<'t>(&self, text: &'t Legible) -> Vec<(char, &'t str)> {
         let kind = |line: &str| match line.as_bytes().first() {
             _ if line.starts_with("diff --git ") => '@',

@@ -1,20 +1,20 @@
-//! What was spent, summed up by one thing after the other.
+//! Usage, summed up by agent, role, model and day.
 
 use std::collections::HashMap;
 
 use super::chronicle::{Chronicle, RunShare};
 use crate::human;
 
-/// What was spent by each of some.
+/// Usage, summed up in one way.
 #[derive(Debug)]
 pub(super) struct ShareTable {
     pub by: &'static str,
     pub rows: Vec<ShareRow>,
-    /// So many smaller ones there are.
+    /// Number of omitted smaller rows.
     pub left_out: usize,
 }
 
-/// What was spent by one.
+/// Usage of one agent, role, model or day.
 #[derive(Debug, Default)]
 pub(super) struct ShareRow {
     pub name: String,
@@ -22,15 +22,15 @@ pub(super) struct ShareRow {
     pub usd: f64,
     pub tokens: u64,
     pub seconds: u64,
-    /// Of the whole, from 0 to 100.
+    /// Share of the whole, from 0 to 100.
     pub percent: u32,
 }
 
-/// Rows of a table.
+/// Maximum number of rows.
 const MOST: usize = 60;
 
 impl ShareTable {
-    /// By agent, role, model and day.
+    /// Returns the tables by agent, role, model and day.
     pub fn all(chronicle: &Chronicle) -> Vec<ShareTable> {
         let shares = &chronicle.shares;
         let mut days = ShareTable::of("Day", shares, |share| {
@@ -72,7 +72,7 @@ impl ShareTable {
             }
         }
         let mut rows: Vec<ShareRow> = rows.into_values().collect();
-        // By money where any was told of; else by tokens; else by time.
+        // By money if any was reported; else by tokens; else by time.
         let sum = |of: fn(&ShareRow) -> f64| rows.iter().map(of).sum::<f64>();
         let measures: [fn(&ShareRow) -> f64; 3] = [
             |row| row.usd,

@@ -1,15 +1,15 @@
-//! Where a moment stands on a chart. Long times in which nothing ran take little room.
+//! Positions of times on a chart. Long idle times take little room.
 
 use tavern_core::task::Timestamp;
 use tavern_sys::clock;
 
-/// Where a moment stands on a chart.
+/// Positions of times on a chart.
 #[derive(Debug)]
 pub(super) struct TimeScale {
     pieces: Vec<Stretched>,
 }
 
-/// A time that is drawn whole, in seconds since the epoch, and where.
+/// A time that is drawn whole, in seconds since the epoch, and its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stretched {
     from: i64,
@@ -18,20 +18,20 @@ struct Stretched {
     width: f64,
 }
 
-/// A moment that is named beneath a chart.
+/// A labelled time beneath a chart.
 #[derive(Debug, PartialEq)]
 pub(super) struct Tick {
     pub x: u32,
     pub label: String,
 }
 
-/// What a time in which nothing ran takes on the chart.
+/// Width of an idle time on the chart.
 const GAP: f64 = 26.0;
 
-/// No shorter time is left out.
+/// Shortest idle time that is left out, in seconds.
 const LEAST_GAP: i64 = 600;
 
-/// A label and what sets it apart from the next.
+/// Width of a label with its margin.
 const LABEL: f64 = 84.0;
 
 /// Seconds between two labels.
@@ -40,7 +40,7 @@ const STEPS: [i64; 14] = [
 ];
 
 impl TimeScale {
-    /// Of these times, from `x` on.
+    /// Returns the scale of these times, from `x` on.
     pub fn over(
         times: impl Iterator<Item = (Timestamp, Timestamp)>,
         x: f64,
@@ -69,7 +69,7 @@ impl TimeScale {
             .sum::<i64>()
             .max(1);
         let gaps = merged.len().saturating_sub(1) as f64;
-        // Where there are very many, they are narrower.
+        // Gaps are narrower if there are very many.
         let gap = GAP.min(width / 3.0 / gaps.max(1.0));
         let scale = (width - gaps * gap) / total as f64;
         let mut at = x;
@@ -98,7 +98,7 @@ impl TimeScale {
         piece.x + piece.width * part.clamp(0.0, 1.0)
     }
 
-    /// Where times are left out: the middle of each gap.
+    /// Returns the middle of each gap, where times are left out.
     pub fn gaps(&self) -> Vec<u32> {
         let middle = |pair: &[Stretched]| f64::midpoint(pair[0].x + pair[0].width, pair[1].x);
         self.pieces
@@ -158,7 +158,7 @@ fn span(times: &[(i64, i64)]) -> i64 {
     last.zip(first).map_or(0, |(last, first)| last - first)
 }
 
-/// Whole pixels are sharp.
+/// Rounds to whole pixels, which are sharp.
 #[expect(clippy::cast_sign_loss, reason = "nothing stands left of the chart")]
 pub(super) fn pixel(x: f64) -> u32 {
     x.round().max(0.0) as u32

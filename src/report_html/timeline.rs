@@ -1,4 +1,4 @@
-//! Where the bars of the timeline stand: a row for each agent with its runs, and one for each item with how it stood.
+//! Layout of the timelines: a row for each agent with its runs, and one for each item with its statuses.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use crate::legible::Legible;
 use tavern_core::task::{Status, Timestamp};
 use tavern_sys::clock;
 
-/// A chart of what happened when.
+/// A timeline.
 #[derive(Debug)]
 pub(super) struct Chart {
     pub height: u32,
     pub ticks: Vec<Tick>,
     pub gaps: Vec<u32>,
     pub rows: Vec<ChartRow>,
-    /// So many more rows there are.
+    /// Number of omitted rows.
     pub left_out: usize,
 }
 
@@ -28,38 +28,38 @@ pub(super) struct ChartRow {
     pub bars: Vec<Bar>,
 }
 
-/// Something that took its time.
+/// A span of time.
 #[derive(Debug)]
 pub(super) struct Bar {
     pub x: u32,
     pub width: u32,
     pub class: &'static str,
-    /// What tells it apart without colours, where there is room for that.
+    /// The sign that distinguishes it without colours, if there is room.
     pub sign: &'static str,
     pub told: String,
-    /// The item that tells more.
+    /// Index of the item with the details.
     pub item: usize,
 }
 
-/// Pixels of a chart, of the names before its rows, of a row, and of what is above and below all rows.
+/// Pixels of a chart, of the names before its rows, of a row, and above and below all rows.
 pub(super) const WIDTH: u32 = 1_180;
 const NAMES: f64 = 190.0;
 const ROW: u32 = 24;
 const TOP: u32 = 8;
 const BOTTOM: u32 = 30;
 
-/// Cells of a name.
+/// Width of a name, in cells.
 const CELLS: usize = 25;
 
-/// Rows of a chart.
+/// Maximum number of rows of a chart.
 const MOST_AGENTS: usize = 60;
 const MOST_ITEMS: usize = 120;
 
-/// Bars of a row of an item.
+/// Maximum number of bars in an item's row.
 const MOST_STAYS: usize = 30;
 
 impl Chart {
-    /// What each agent ran; who began last is the last.
+    /// Returns the runs of each agent, in the order in which the agents began.
     pub fn of_agents(chronicle: &Chronicle) -> Chart {
         let scale = scale(chronicle);
         let mut agents: Vec<(&Legible, Vec<Bar>)> = Vec::new();
@@ -92,7 +92,7 @@ impl Chart {
         Chart::new(&scale, agents.into_iter().skip(left_out), left_out)
     }
 
-    /// How each item stood, of those that changed last.
+    /// Returns the statuses of the items that changed last.
     pub fn of_items(chronicle: &Chronicle) -> Chart {
         let scale = scale(chronicle);
         let moved = chronicle
@@ -165,7 +165,7 @@ impl Chart {
         }
     }
 
-    /// Where the rows end.
+    /// Returns the end of the rows.
     pub fn floor(&self) -> u32 {
         self.height - BOTTOM
     }
@@ -190,7 +190,7 @@ impl Bar {
     }
 }
 
-/// Both charts have the same: all in which something ran, and from when to when items stood otherwise.
+/// Returns the scale of both charts: it covers all runs and status changes.
 fn scale(chronicle: &Chronicle) -> TimeScale {
     let runs = chronicle
         .runs

@@ -1,4 +1,4 @@
-//! `tavern-runs diff`: how two attempts differ.
+//! `tavern-runs diff`: the differences between two attempts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,12 +32,12 @@ pub struct Diff {
 #[derive(Serialize)]
 struct Record<'a> {
     part: &'a str,
-    /// Which file's patch.
+    /// The file, for a patch.
     file: Option<&'a str>,
     old: &'a str,
     new: &'a str,
     same: bool,
-    /// Unified.
+    /// Unified diff.
     diff: String,
 }
 
@@ -120,7 +120,7 @@ impl Diff {
             [task] => match of(task).as_slice() {
                 [.., old, new] => Ok((old, new)),
                 few => {
-                    // Says what is wrong with a name that is none.
+                    // An unknown name is reported first.
                     let known = find(all, task)?;
                     let message = format!(
                         "`{}` has {} to compare",
@@ -135,7 +135,7 @@ impl Diff {
             },
             [task, old, new] => {
                 let runs = of(task);
-                // Of an attempt that came back through nobody's fault the last run counts.
+                // A returned attempt may have several runs; the last one counts.
                 let attempt = |number: &str| {
                     let wanted = number.parse::<u32>().ok();
                     runs.iter()
@@ -153,7 +153,7 @@ impl Diff {
     }
 }
 
-/// A run by its name, or the last one of an item.
+/// Returns the run of this name, or the last one of this item.
 pub(super) fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, CliError> {
     let by_name = all.iter().find(|run| run.run == name);
     by_name
@@ -161,7 +161,7 @@ pub(super) fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, 
         .ok_or_else(|| CliError::usage(format!("no run `{name}`"), "list them: tavern runs list"))
 }
 
-/// What a run was and what it came to, a line each.
+/// Returns the settings and results of a run, one a line.
 fn outcome(run: &Metadata) -> String {
     let took = human::took_seconds(run.seconds(clock::now()).unsigned_abs());
     let verified = run
@@ -201,8 +201,7 @@ fn outcome(run: &Metadata) -> String {
         .collect()
 }
 
-/// A patch by the files that it changes. What differs between two patches that change the same is left out: the files'
-/// digests, and where in the file a change stands.
+/// Splits a patch by file. Digests and line numbers are left out, which differ between patches of the same change.
 fn by_file(patch: &str) -> BTreeMap<&str, String> {
     let mut files: BTreeMap<&str, String> = BTreeMap::new();
     let mut name = "";
@@ -217,7 +216,7 @@ fn by_file(patch: &str) -> BTreeMap<&str, String> {
             .iter()
             .any(|start| line.starts_with(start));
         let text = files.entry(name).or_default();
-        // Headings stand before the first place only; a removed line may look like one.
+        // Headings stand only before the first hunk; a removed line may look like one.
         if is_heading && !text.contains("@@\n") {
             continue;
         }

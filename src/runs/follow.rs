@@ -1,4 +1,4 @@
-//! `tavern-runs follow`: what a run's program prints, as it comes.
+//! `tavern-runs follow`: the output of a run's program, as it comes.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tavern_store::{Board, life};
 use tavern_sys::file_watch::WatchOrLook;
 use tavern_sys::process::Bell;
 
-/// Some file systems tell nothing.
+/// Some file systems send no notifications.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Until the run has ended, or nobody is left who could end it.
+/// Prints output until the run has ended, or its holder is gone.
 pub(super) fn follow(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliError> {
     let (folder, bell) = (board.run_dir(&run.run), Bell::new());
     let mut tail = LogTail::of(&folder);
@@ -42,7 +42,7 @@ pub(super) fn follow(context: &Context, board: &Board, run: &Metadata) -> Result
     }
 }
 
-/// Its program has not ended, and its supervisor lives.
+/// Returns whether its program has not ended, and its holder lives.
 fn is_up(board: &Board, run: &Metadata) -> bool {
     let lease = board
         .lease(&run.task)

@@ -1,4 +1,4 @@
-//! `tavern-runs grep`: which files of runs have a text.
+//! `tavern-runs grep`: search the files of runs for a text.
 
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use tavern_run::record::Metadata;
 use tavern_store::Board;
 use tavern_sys::files;
 
-/// Characters of a line that are shown.
+/// Maximum number of characters shown of a line.
 const LONGEST: usize = 300;
 
 /// What is looked for, and where.
@@ -102,7 +102,7 @@ impl Grep {
             .build()
             .map_err(|error| {
                 let message = match &error {
-                    // It shows the place in lines of its own; the last one says what is wrong.
+                    // The error shows the place on lines of its own; the last line has the reason.
                     regex::Error::Syntax(text) => text
                         .lines()
                         .last()
@@ -119,7 +119,7 @@ impl Grep {
     }
 }
 
-/// The part of a line that what was found begins in: lines of an agent's stream may have megabytes.
+/// Returns the part of a line around the beginning of the match: lines of an agent's stream may have megabytes.
 fn around(line: &str, found: usize) -> String {
     let before = line[..found].chars().count();
     let skipped = if before < LONGEST {

@@ -1,4 +1,4 @@
-//! `tavern-runs list`: which runs there were, a line each.
+//! `tavern-runs list`: all runs, one a line.
 
 use std::collections::HashSet;
 
@@ -113,7 +113,7 @@ impl List {
     }
 }
 
-/// What was mistyped has no runs either.
+/// Returns an error for an item that neither the board nor any run knows: the user may have mistyped it.
 pub(super) fn is_known(board: &Board, all: &[Metadata], id: &TaskId) -> Result<(), CliError> {
     match board.task(id) {
         Err(error @ tavern_store::Error::NoTask(_)) if all.iter().all(|run| run.task != *id) => {
@@ -123,7 +123,7 @@ pub(super) fn is_known(board: &Board, all: &[Metadata], id: &TaskId) -> Result<(
     }
 }
 
-/// Says of how many of these runs not all is known that was.
+/// Notes how many of these runs have lost data.
 pub(super) fn tell_damaged(context: &Context, runs: &[&Metadata]) {
     let count = runs.iter().filter(|run| run.damaged).count();
     if count > 0 {
@@ -146,7 +146,7 @@ fn outcome_named(name: &str) -> Result<Outcome, String> {
     })
 }
 
-/// What is said of an agent that nobody knows.
+/// Returns a note about an unknown agent.
 fn unknown_agent(board: &Board, all: &[Metadata], agent: &str) -> Option<String> {
     let living = board.agents();
     let names = || {
@@ -171,7 +171,8 @@ fn with_what_came_of(board: &Board, id: TaskId) -> HashSet<TaskId> {
     all
 }
 
-/// How the runs went that were told a learning, beside those that were not. No cause is shown by that: they had other items, too.
+/// Compares the runs that received a learning with the others. The difference has no known cause, since their items
+/// differ too.
 fn compared(all: &[Metadata], learning: &str) -> String {
     let ended = || all.iter().filter(|run| run.outcome.is_some());
     let knew = |run: &&Metadata| run.knowledge.iter().any(|known| known == learning);
@@ -190,7 +191,7 @@ fn compared(all: &[Metadata], learning: &str) -> String {
     )
 }
 
-/// The columns of its row, and why it ended so.
+/// Returns the columns of its row, and the reason for its outcome.
 fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
     let outcome = run.state();
     let took = human::took_seconds(run.seconds(now).unsigned_abs());
@@ -203,7 +204,7 @@ fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
         clock::brief(run.started),
         format!("{} {}", run.agent, run.role),
     );
-    // What the agent said last is no reason of a run that failed.
+    // A failed run shows its reason rather than the last words of the agent.
     let reason = run
         .reason
         .as_ref()

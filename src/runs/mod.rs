@@ -1,4 +1,4 @@
-//! `tavern-runs`: list, show, read and compare what runs left.
+//! `tavern-runs`: list, show, read and compare the files of runs.
 
 use serde::Serialize;
 use walkdir::WalkDir;
@@ -67,14 +67,14 @@ struct Shown<'a> {
     #[serde(flatten)]
     run: &'a Metadata,
     files: Vec<String>,
-    /// Where work on its item is that is not merged, as git takes it.
+    /// Places of unmerged work on its item, in a form that git accepts.
     kept: Vec<String>,
 }
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-runs";
 
-    /// An agent may look at all of them.
+    /// An agent may look at all runs.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         match self.command {
             Some(RunsCommand::Rebuild(_)) => Err(run.refused()),
@@ -85,7 +85,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
         let all = runs(&board)?;
-        // A run, or an item for its last one.
+        // The name is that of a run, or of an item for its last run.
         let named = |run: String| match run.parse() {
             Ok(name @ ItemName::Line { .. }) => {
                 context.id_of(&board, &name).map(|id| id.to_string())

@@ -1,4 +1,4 @@
-//! `tavern-runs rebuild`: what is missing or torn of runs' files is made anew, as far as that can be.
+//! `tavern-runs rebuild`: restore missing or torn files of runs, as far as possible.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ struct Record<'a> {
     rebuilt: &'a Rebuilt,
 }
 
-/// Files that are whole stay as they are. Ends with 1 if something is lost.
+/// Restores damaged files; whole ones stay. Exits with 1 if data is lost.
 pub(super) fn rebuild(
     context: &Context,
     board: Board,

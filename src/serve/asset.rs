@@ -1,4 +1,4 @@
-//! What the page is made of. It holds nothing of the board, and is in the program.
+//! The files of the page, which are part of the program. They hold no data of the board.
 
 /// A file of the page.
 pub struct Asset {
@@ -17,7 +17,7 @@ pub const ASSETS: [Asset; 5] = [
     Asset {
         path: "/style.css",
         kind: "text/css; charset=utf-8",
-        // What the page of `tavern report-html` looks like.
+        // The style is that of the page of `tavern report-html`.
         text: include_str!("../../templates/html/style.css"),
     },
     Asset {

@@ -1,5 +1,5 @@
-//! Answers what a page asks of the board, in threads of their own: who looks at the board for all is held up by no question, and
-//! a question by those of its own kind only. It knows nothing of connections.
+//! Answers the page's queries in threads of their own. No query delays the thread that reads the board for all, and a
+//! query waits only for those of its own kind. Knows no connections.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,38 +18,38 @@ use tavern_run::run_name;
 use tavern_store::{Board, NamedItem, walk_log};
 use tavern_sys::process::quoted;
 
-/// Events that somebody is told of at first.
+/// Number of events for a new client.
 const FIRST_EVENTS: usize = 60;
 
-/// Events that somebody is told of who has been away.
+/// Maximum number of events for a client that returns.
 const MOST_EVENTS: usize = 500;
 
-/// Events that are looked at for those of some queues.
+/// Maximum number of events searched for those of some queues.
 const MOST_LOOKED_AT: usize = 10_000;
 
-/// Questions of a kind that may wait.
+/// Maximum number of waiting queries of a kind.
 const MOST_ASKED: usize = 32;
 
-/// Where the logs of a run are.
+/// Place of a run's logs.
 #[derive(Debug)]
 pub struct RunLogs {
     pub run: String,
     pub folder: PathBuf,
 }
 
-/// What has happened.
+/// New events.
 #[derive(Debug, Default)]
 pub struct LogNews {
-    /// What is told of it, the oldest first.
+    /// The events to show, the oldest first.
     pub lines: Vec<EventLine>,
-    /// The number of the last event, told of or not.
+    /// The number of the last event, shown or not.
     pub last: u64,
 }
 
-/// What is done for who asks.
+/// A query for a [`Clerk`].
 type ClerkTask = Box<dyn FnOnce(&Clerk) + Send>;
 
-/// By which others ask. For each kind of question there is one thread.
+/// Takes queries. Each kind has one thread.
 #[derive(Clone)]
 pub struct Desk {
     log: SyncSender<ClerkTask>,
@@ -58,9 +58,9 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Begins to answer, to the end of this process.
+    /// Starts to answer, to the end of this process.
     ///
-    /// Of the log it tells what is of these queues, or of none; without any, all of it.
+    /// Events are those of these queues and those of no queue; without any queues, all.
     pub fn open(context: &Context, board: &Board, queues: &[String]) -> io::Result<Desk> {
         let begin = |name: &str| {
             let (ask, asked) = sync_channel(MOST_ASKED);
@@ -81,35 +81,35 @@ impl Desk {
         })
     }
 
-    /// What has happened behind this event, or last; the oldest first.
+    /// Returns the events after this one, or the newest; the oldest first.
     pub async fn events(&self, after: Option<u64>) -> Result<LogNews, String> {
         ask(&self.log, move |clerk| clerk.events(after)).await
     }
 
-    /// Where the logs of this run, or of this item's last one, are.
+    /// Returns the place of the logs of this run, or of this item's last run.
     pub async fn logs(&self, name: String) -> Result<RunLogs, String> {
         ask(&self.log, move |clerk| clerk.logs(&name)).await
     }
 
-    /// One item in full, in words, as JSON.
+    /// Returns one item in full as text, in JSON.
     pub async fn item(&self, name: String) -> Result<String, String> {
         ask(&self.items, move |clerk| clerk.item(&name)).await
     }
 
-    /// All that the commits of an item change, likewise.
+    /// Returns all changes of an item's commits as text, in JSON.
     pub async fn work(&self, name: String) -> Result<String, String> {
         ask(&self.work, move |clerk| clerk.changes(&name)).await
     }
 }
 
-/// Why there is no answer, in words.
+/// Returns the answer, or the reason why there is none.
 async fn ask<T: Send + 'static>(
     desk: &SyncSender<ClerkTask>,
     question: impl FnOnce(&Clerk) -> Result<T, CliError> + Send + 'static,
 ) -> Result<T, String> {
     let (reply, answer) = oneshot::channel();
     let asked = Box::new(move |clerk: &Clerk| {
-        // Who has asked may be gone: nothing is done for nobody.
+        // The client may be gone; then the query is skipped.
         if !reply.is_closed() {
             let _ = reply.send(question(clerk).map_err(|error| told(&error)));
         }
@@ -121,7 +121,7 @@ async fn ask<T: Send + 'static>(
     }
 }
 
-/// What it needs to answer.
+/// The state for answering queries.
 struct Clerk {
     context: Context,
     board: Board,
@@ -192,7 +192,7 @@ impl Clerk {
             Ok(id) => Ok(NamedItem::Id(id)),
             Err(_) => {
                 let item: ItemName = name.parse().map_err(|_| gone())?;
-                // A path would lead to any list on this machine.
+                // A path could name any list on this machine.
                 let shown = self.context.files(&self.board, &self.queues)?;
                 match &item {
                     ItemName::Line { queue, .. } if !shown.iter().any(|one| one.id == *queue) => {
@@ -204,16 +204,16 @@ impl Clerk {
         }
     }
 
-    /// The run of this name, or the last one of the item with it.
+    /// Returns the run of this name, or the last run of this item.
     fn run(&self, name: &str) -> Result<Option<String>, CliError> {
-        // What is asked for becomes a path: only the name of a run is one.
+        // The name becomes a path, so it must be the name of a run.
         if let Some((task, token)) = name.rsplit_once('@')
             && let (Ok(task), Ok(token)) = (task.parse::<TaskId>(), token.parse())
         {
             return Ok(Some(run_name(&task, token)));
         }
         let last = |id: &TaskId| {
-            // What is held has a run before it has a folder.
+            // A held item has a run before that has a folder.
             let held = self.board.lease(id)?.map(|lease| run_name(id, lease.token));
             Ok(if held.is_some() {
                 held
@@ -225,7 +225,7 @@ impl Clerk {
     }
 }
 
-/// An error with what to type, in a line.
+/// Returns the error and its hint, in one line.
 pub fn told(error: &CliError) -> String {
     let parts = [Some(&error.message), error.hint.as_ref()];
     let parts: Vec<String> = parts.into_iter().flatten().map(|part| line(part)).collect();

@@ -1,11 +1,11 @@
-//! What a page asks to be done becomes the words of a program. Pure: by whom it is done it does not know.
+//! Turns the page's requests into command lines. Pure: it does not know how they are run.
 
 use serde::Deserialize;
 
 use crate::live::typed_line::TypedLine;
 use tavern_core::task::TaskId;
 
-/// What is sent.
+/// A request of the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Errand {
@@ -29,7 +29,7 @@ enum ErrandKind {
 }
 
 impl Errand {
-    /// The verb and its arguments, as a person would type them; else why there are none.
+    /// Returns the verb and its arguments as a user would type them, or why there are none.
     pub fn words(&self) -> Result<Vec<String>, String> {
         let item: TaskId = self
             .item

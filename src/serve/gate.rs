@@ -1,7 +1,7 @@
-//! Who may come in: the page of the one address that is served, in the browser that has opened the URL with the token.
+//! Access control: only the served page may send requests, in the browser that has opened the URL with the token.
 //!
-//! A browser sends a page's requests to wherever its name leads (DNS rebinding), and any page may send to any address (cross-site
-//! requests). So the name that was asked for, and where the page is from, are checked before the token is looked at.
+//! A foreign name may lead to this address (DNS rebinding), and any page may send requests to it (cross-site requests).
+//! So the Host header and the origin are checked before the token.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,25 +13,25 @@ use sha2::{Digest, Sha256};
 
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Holds the secrets of this process.
+/// The secrets of this process.
 pub struct Gate {
-    /// It stands in the URL, and a browser keeps that in its history: so it opens once.
+    /// The token in the URL. It works once, since browsers keep URLs in their history.
     token: String,
     is_used: AtomicBool,
-    /// What the browser has from then on.
+    /// The secret in the browser's cookie.
     key: String,
     port: u16,
 }
 
-/// Somebody who may come in.
+/// An accepted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// With a token in the URL: to be given the cookie, and to come again without.
+    /// With a token in the URL: it gets the cookie, and is repeated without the token.
     AtTheDoor,
     Inside,
 }
 
-/// Why somebody may not come in, for people.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnedAway {
     WrongHost,
@@ -71,8 +71,7 @@ impl Gate {
         }
     }
 
-    /// The cookie of a browser that came in, which goes when it is closed. Its name has the port: cookies are those of all ports of
-    /// a machine.
+    /// Returns the session cookie. Its name has the port, since all ports of a machine share cookies.
     pub fn cookie(&self) -> String {
         format!(
             "{}={}; Path=/; HttpOnly; SameSite=Strict",
@@ -81,7 +80,7 @@ impl Gate {
         )
     }
 
-    /// Whether the request of this `head` may come in, on a connection to the address `at`.
+    /// Decides whether the request with this `head` is accepted, on a connection to the address `at`.
     pub fn judge(&self, head: &Parts, at: SocketAddr) -> Result<Entrance, TurnedAway> {
         let host = only(&head.headers, &HOST).ok_or(TurnedAway::WrongHost)?;
         let is_served = |name: &str| names(at).iter().any(|own| own == name);
@@ -101,7 +100,7 @@ impl Gate {
             origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes())
         };
         let mut origins = head.headers.get_all(ORIGIN).iter();
-        // A browser always says where something that is sent comes from.
+        // Browsers send the origin with all requests but GET.
         let is_said = head.method == Method::GET || head.headers.contains_key(ORIGIN);
         if !is_said || !origins.all(is_own) {
             return Err(TurnedAway::OtherSite);
@@ -145,19 +144,19 @@ impl Gate {
     }
 }
 
-/// How long it takes tells nothing of the secret: digests are compared.
+/// Compares digests, so that the time taken reveals nothing of the secret.
 fn is_same(said: &str, secret: &str) -> bool {
     Sha256::digest(said) == Sha256::digest(secret)
 }
 
-/// What the address goes by in a URL.
+/// Returns the names of the address in a URL.
 fn names(at: SocketAddr) -> Vec<String> {
     let at = SocketAddr::new(at.ip().to_canonical(), at.port());
     let mut names = vec![at.to_string()];
     if at.ip().is_loopback() {
         names.push(format!("localhost:{}", at.port()));
     }
-    // Browsers leave out the usual port.
+    // Browsers leave out the default port.
     if at.port() == 80 {
         let short = |name: &String| name.trim_end_matches(":80").to_owned();
         names.extend(names.iter().map(short).collect::<Vec<_>>());
@@ -165,7 +164,7 @@ fn names(at: SocketAddr) -> Vec<String> {
     names
 }
 
-/// Its one value; `None` if there are none, or several.
+/// Returns the only value of a header; `None` if there are none, or several.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -176,7 +175,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     }
 }
 
-/// The address is this machine's own, and nobody else's.
+/// Returns whether only this machine can reach the address.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }

@@ -1,4 +1,4 @@
-//! `tavern-serve`: a page of the board in a browser, as it changes.
+//! `tavern-serve`: a live page of the board in a browser.
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -52,7 +52,7 @@ pub struct Args {
     pub listen: Option<IpAddr>,
 }
 
-/// How long programs that a page has begun may go on when an end is asked for.
+/// How long programs started by the page may go on after an end was requested.
 const GRACE: Duration = Duration::from_secs(2);
 
 fn port(text: &str) -> Result<u16, String> {
@@ -66,12 +66,12 @@ fn port(text: &str) -> Result<u16, String> {
     }
 }
 
-/// Where the page is.
+/// Address of the page.
 #[derive(Serialize)]
 struct Record<'a> {
     url: &'a str,
     address: SocketAddr,
-    /// The page may act.
+    /// Whether the page may act.
     write: bool,
 }
 
@@ -120,7 +120,7 @@ impl Verb for Args {
             errands: Served::errands(),
             instance: Uuid::new_v4().simple().to_string(),
         });
-        // From now on a signal ends it in order.
+        // From now on a signal ends it gracefully.
         context.interrupt()?;
         begin(listener, Arc::clone(&served))?;
         context.out.address(
@@ -194,7 +194,7 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
     }
 }
 
-/// By which this machine's browser reaches it.
+/// Returns the address by which a browser on this machine reaches the page.
 fn reached_by(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -204,7 +204,7 @@ fn reached_by(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// What it means to serve more than this machine.
+/// Returns the consequences of serving beyond this machine.
 fn meaning(address: SocketAddr, leave: PageLeave) -> String {
     let all = if address.ip().is_unspecified() {
         "any address of this machine"
@@ -228,7 +228,7 @@ fn meaning(address: SocketAddr, leave: PageLeave) -> String {
     )
 }
 
-/// The folder that the board is for.
+/// Returns the name of the folder that the board is for.
 fn name(board: &Board) -> String {
     board
         .root()

@@ -1,8 +1,8 @@
-//! Connections and what is answered on them: the page, and streams of what there is to see. It knows of the board what a [`Desk`]
-//! answers, and lets nobody in past the [`Gate`].
+//! Connections and their responses: the page, and event streams of the board. A [`Desk`] answers queries on the board,
+//! and each request must pass the [`Gate`].
 //!
-//! All is bounded: connections, heads, bodies, how long somebody may take to send or to read. Who reads slowly is told what there is
-//! by then; what was told is never kept for anybody.
+//! All is bounded: connections, heads, bodies, and the time to send or to read. Slow readers get the latest state;
+//! nothing is kept for any of them.
 
 use std::convert::Infallible;
 use std::io;
@@ -40,32 +40,32 @@ use crate::live::stream::LogTail;
 use tavern_sys::file_watch::WatchOrLook;
 use tavern_sys::process::Bell;
 
-/// Connections at once; those behind them wait.
+/// Maximum number of connections at once; further ones wait.
 const MOST_CONNECTIONS: usize = 64;
 
-/// Programs that run at once because a page asked for it.
+/// Maximum number of programs that run at once for the page.
 const MOST_ERRANDS: usize = 4;
 
-/// Bytes of what is sent.
+/// Maximum bytes of a request's body.
 const MOST_OF_BODY: usize = 16 << 10;
 
-/// Bytes of a request's head.
+/// Maximum bytes of a request's head.
 const MOST_OF_HEAD: usize = 16 << 10;
 
-/// How long a request may take to come in, and how long nothing may be read of what is sent.
+/// Time limits for a request to arrive, and for a client that reads nothing.
 const TO_SEND: Duration = Duration::from_secs(10);
 const TO_READ: Duration = Duration::from_secs(60);
 
-/// A sign of life goes out after this time without news.
+/// Time without news after which a heartbeat is sent.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
-/// A run is read no more often than this.
+/// Minimum time between two reads of a run.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Lines of a run that are told at once.
+/// Maximum number of lines of a run sent at once.
 const MOST_LINES: usize = 5_000;
 
-/// What nobody may do with the page: run or load anything that is not of it, frame it, or learn where it is.
+/// The page can't run or load foreign content, be framed, or reveal its address.
 const HEADERS: [(&str, &str); 8] = [
     (
         "content-security-policy",
@@ -81,38 +81,38 @@ const HEADERS: [(&str, &str); 8] = [
     ("cache-control", "no-store"),
 ];
 
-/// Whether the page may have anything done.
+/// Whether the page may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageLeave {
     LookOnly,
     Act,
 }
 
-/// What is served.
+/// The state of the server.
 pub struct Served {
     pub gate: Gate,
     pub leave: PageLeave,
     pub desk: Desk,
-    /// Rings where somebody begins to look on.
+    /// Rings when a client connects.
     pub bell: Bell,
     pub showing: Arc<watch::Sender<Showing>>,
-    /// What the board is called.
+    /// Name of the board.
     pub name: String,
-    /// The board, and the folder where programs are run.
+    /// The board's folder, and the folder where programs run.
     pub board: PathBuf,
     pub root: PathBuf,
     pub errands: Arc<Semaphore>,
-    /// Other than that of any other program that serves a board at this address.
+    /// Distinguishes this process from others that serve a board at this address.
     pub instance: String,
 }
 
 impl Served {
-    /// So many programs may run at once.
+    /// Returns the permits for programs that run at once.
     pub fn errands() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(MOST_ERRANDS))
     }
 
-    /// No program runs any more that a page has asked for.
+    /// Returns true if no program of the page runs.
     pub fn is_idle(&self) -> bool {
         self.errands.available_permits() == MOST_ERRANDS
     }
@@ -120,7 +120,7 @@ impl Served {
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// Serves whoever connects, from a thread of its own, to the end of this process.
+/// Serves connections from a thread of its own, to the end of this process.
 pub fn begin(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = Builder::new_current_thread()
@@ -143,7 +143,7 @@ async fn accept(listener: TcpListener, served: Arc<Served>) {
             .await
             .expect("it is never closed");
         let Ok((stream, _)) = listener.accept().await else {
-            // There are no descriptors left, say.
+            // For example, no file descriptors are left.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -161,15 +161,15 @@ async fn accept(listener: TcpListener, served: Arc<Served>) {
                 .header_read_timeout(TO_SEND)
                 .max_buf_size(MOST_OF_HEAD)
                 .max_headers(64);
-            // A connection that was broken off is nobody's fault.
+            // A broken connection is no error.
             let _ = http.serve_connection(TokioIo::new(stream), answer).await;
             drop(permit);
         });
     }
 }
 
-/// Who reads nothing for so long has gone: the system ends the connection, with what nobody has read. A timeout of our own would not see
-/// what lies in its buffers.
+/// Makes the system end a connection to a client that reads nothing for `time`. A timeout in this process would not see
+/// data in the system's buffers.
 fn bound(stream: impl AsFd, time: Duration) -> io::Result<()> {
     Ok(set_tcp_user_timeout(
         stream,
@@ -222,7 +222,7 @@ async fn route(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<B
     }
 }
 
-/// Has done what the page asks for, by the program that a person would run; says what that says.
+/// Runs the program for a request of the page, as a user would, and returns its output.
 async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Body> {
     if served.leave == PageLeave::LookOnly {
         return plain(
@@ -259,13 +259,13 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
         return said(&words, "others are being done: try again", Tone::Bad);
     };
     let spec = program(&words, &served.board, &served.root);
-    // It goes on where the browser that asked has gone.
+    // The program goes on even if the browser is gone.
     let doing = spawn_blocking(move || (done(spec), drop(permit)).0);
     let (told, tone) = doing.await.unwrap_or_else(|_| (String::new(), Tone::Bad));
     said(&words, &told, tone)
 }
 
-/// What was typed in the person's place, and what it came to.
+/// Returns the command and its output as JSON.
 fn said(words: &[String], told: &str, tone: Tone) -> Response<Body> {
     let command = if words.is_empty() {
         String::new()
@@ -278,7 +278,7 @@ fn said(words: &[String], told: &str, tone: Tone) -> Response<Body> {
     of_kind("application/json", value.to_string())
 }
 
-/// The board as it changes, from the event on that was seen last.
+/// Streams changes of the board, from the last seen event on.
 fn events(served: &Arc<Served>, head: &Parts) -> Response<Body> {
     let after = place(head).or_else(|| value_of(head.uri.query().unwrap_or_default(), "after"));
     let after = after.and_then(|id| id.parse().ok());
@@ -288,7 +288,7 @@ fn events(served: &Arc<Served>, head: &Parts) -> Response<Body> {
     response
 }
 
-/// What the program of a run prints, from where it was read last.
+/// Streams the output of a run, from where the client read last.
 async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body> {
     let found = served.desk.logs(of).await;
     let (mut out, response) = event_stream();
@@ -296,7 +296,7 @@ async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body
     tokio::spawn(async move {
         match found {
             Ok(RunLogs { run, folder }) => {
-                // An item's last run may be another by now.
+                // The item may have a newer run by now.
                 let of_run = place
                     .strip_prefix(&run)
                     .and_then(|place| place.strip_prefix('/'));
@@ -311,7 +311,7 @@ async fn stream(served: &Arc<Served>, head: &Parts, of: String) -> Response<Body
     response
 }
 
-/// What a browser has seen that comes again.
+/// Returns the ID of the last event that a returning browser has seen.
 fn place(head: &Parts) -> Option<String> {
     head.headers
         .get("last-event-id")
@@ -319,7 +319,7 @@ fn place(head: &Parts) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Each part that is another than was sent, and events of the log by their numbers.
+/// Sends each changed part of the state, and events of the log by their numbers.
 async fn tell_board(
     served: &Served,
     mut showing: watch::Receiver<Showing>,
@@ -329,7 +329,7 @@ async fn tell_board(
     let hello = serde_json::json!({"board": shown_line(&served.name).as_str(), "acts": served.leave == PageLeave::Act,
         "instance": served.instance});
     out.event("hello", &hello.to_string(), "").await?;
-    // It may not have been looked at since somebody was here.
+    // The board may not have been read since the last client left.
     served.bell.ring();
     let (mut seen, mut has_log) = (SeenParts::default(), false);
     loop {
@@ -348,7 +348,7 @@ async fn tell_board(
             }
             after = news.map_or(after, |news| Some(news.last));
         }
-        // What could not be answered is asked once more.
+        // A failed query of the log is repeated sooner.
         let patience = if has_log { HEARTBEAT } else { BREATH * 10 };
         loop {
             match timeout(patience, showing.changed()).await {
@@ -363,7 +363,7 @@ async fn tell_board(
     }
 }
 
-/// Lines as they come, each batch by how far the logs were read.
+/// Sends lines as they come, each batch with its position in the logs.
 async fn tell_logs(
     run: &str,
     folder: PathBuf,
@@ -376,13 +376,13 @@ async fn tell_logs(
     let mut tail = LogTail::after(&folder, place);
     loop {
         if watch.is_none() {
-            // There is no folder before it begins.
+            // The folder does not exist before the run begins.
             let rings = Arc::clone(&rings);
             watch = WatchOrLook::new([folder.clone()], move |_| rings.notify_one()).ok();
         }
         let read = spawn_blocking(move || {
             let mut lines = tail.more();
-            // Nobody reads more of them at once.
+            // More lines at once would not be read.
             let left_out = lines.len().saturating_sub(MOST_LINES);
             if left_out > 0 {
                 lines.drain(..left_out);
@@ -419,10 +419,10 @@ async fn tell_logs(
     }
 }
 
-/// Where events are sent.
+/// The sending end of an event stream.
 struct EventOut(Sender<Bytes>);
 
-/// Nobody reads any more.
+/// The client is gone.
 struct HungUp;
 
 impl EventOut {
@@ -432,7 +432,7 @@ impl EventOut {
         } else {
             format!("id: {id}\n")
         };
-        // JSON has no end of a line in it.
+        // JSON has no line breaks.
         self.send(format!("event: {name}\n{id}data: {json}\n\n"))
             .await
     }
@@ -449,7 +449,7 @@ impl EventOut {
     }
 }
 
-/// Where events of a response are sent, until nobody reads any more.
+/// Returns the sending end of an event stream, and its response.
 fn event_stream() -> (EventOut, Response<Body>) {
     let (send, body) = Channel::new(1);
     let mut response = Response::new(body.boxed());
@@ -460,7 +460,7 @@ fn event_stream() -> (EventOut, Response<Body>) {
 fn json(reply: Result<String, String>) -> Response<Body> {
     match reply {
         Ok(json) => of_kind("application/json", json),
-        // It is no fault of the page: it shows the words.
+        // The page shows the reason; its request was in order.
         Err(why) => of_kind(
             "application/json",
             serde_json::json!({"fault": why}).to_string(),
@@ -486,7 +486,7 @@ fn put(response: &mut Response<Body>, name: &HeaderName, value: &str) {
         .insert(name, value.parse().expect("it is plain"));
 }
 
-/// The value of `name` in a query.
+/// Returns the value of `name` in a query.
 fn value_of(query: &str, name: &str) -> Option<String> {
     let value = query
         .split('&')

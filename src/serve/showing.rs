@@ -1,4 +1,4 @@
-//! What there is to see, as the parts that a page is told of: JSON that holds only what may be shown. Pure.
+//! The state of the board as JSON parts for the page, which hold only data that may be shown. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use tavern_run::watch::Health;
 use tavern_store::Entry;
 use tavern_sys::secrets::redact;
 
-/// Items that a page is told of; of those that are over so many at most.
+/// Maximum number of items on the page, and of ended ones among them.
 const MOST_ITEMS: usize = 2_000;
 const MOST_OVER: usize = 300;
 
-/// Needs of people that a page is told of.
+/// Maximum number of needs on the page.
 const MOST_NEEDS: usize = 300;
 
-/// All that is to be seen at one time. Clones share what they hold.
+/// The whole state at one time. Clones share their contents.
 #[derive(Clone, Debug, Default)]
 pub struct Showing {
     parts: Vec<ShowingPart>,
-    /// The last event of the log.
+    /// Number of the last event of the log.
     pub last: u64,
 }
 
-/// A part, and how often it has changed.
+/// A part, and its number of changes.
 #[derive(Clone, Debug)]
 struct ShowingPart {
     name: &'static str,
@@ -42,12 +42,12 @@ struct ShowingPart {
     json: Arc<str>,
 }
 
-/// What of a showing somebody has seen.
+/// The versions of parts that a client has seen.
 #[derive(Debug, Default)]
 pub struct SeenParts(Vec<(&'static str, u64)>);
 
 impl Showing {
-    /// Takes the place of what the part was. Returns whether it is another now.
+    /// Replaces a part. Returns whether it has changed.
     pub fn put(&mut self, name: &'static str, value: impl Serialize) -> bool {
         let mut value = serde_json::to_value(value).unwrap_or_default();
         make_legible(&mut value);
@@ -64,7 +64,7 @@ impl Showing {
         true
     }
 
-    /// The parts that `seen` lacks, which has them from now on.
+    /// Returns the parts that `seen` lacks, and adds them to it.
     pub fn news(&self, seen: &mut SeenParts) -> Vec<(&'static str, Arc<str>)> {
         let is_new = |part: &&ShowingPart| !seen.0.contains(&(part.name, part.version));
         let news = self
@@ -81,7 +81,7 @@ impl Showing {
         news
     }
 
-    /// Puts what an overview shows, and what is wrong with the settings, of which that knows nothing.
+    /// Puts an overview, and `fault`, a problem with the settings that the overview lacks.
     pub fn put_overview(
         &mut self,
         overview: &Overview,
@@ -118,7 +118,7 @@ impl Showing {
         changed.contains(&true)
     }
 
-    /// Puts what agents do, which changes while nothing else does.
+    /// Puts the agents' activity, which changes while nothing else does.
     pub fn put_agents(&mut self, agents: &[AgentLine], health: &[Health]) -> bool {
         let of = |agent: &AgentLine| {
             let task = agent.agent.task.as_ref();
@@ -127,7 +127,7 @@ impl Showing {
                 .find(|one| task == Some(&one.lease.task) && agent.alive);
             let at_work = health.map(|one| AtWork::of(&one.activity, one.watched.nudges));
             let mut value = serde_json::to_value(agent).unwrap_or_default();
-            // It says how fresh a heartbeat is; when it was changes all the time.
+            // The heartbeat's time changes all the time; its freshness is enough.
             value
                 .as_object_mut()
                 .map(|object| object.remove("heartbeat_at"));
@@ -146,11 +146,11 @@ struct Card<'a> {
     item: &'a ItemLine,
 }
 
-/// No more than a page shows, in their order: first what somebody may wonder about, last what is over, the newest of it. Of the others
-/// how many there are of each status.
+/// Returns the items that the page shows, in their order, and the number of others by status. Items that stand out come
+/// first; ended ones come last, and only the newest of them.
 fn cards(items: &[ItemLine]) -> (Vec<Card<'_>>, BTreeMap<&'static str, usize>) {
     let mut shown: Vec<usize> = (0..items.len()).collect();
-    // Of what is over the newest, which stands last, comes first.
+    // Of ended items the newest stand last in the queue, and come first here.
     shown.sort_by_key(|at| match weight(&items[*at]) {
         OVER => (OVER, items.len() - at),
         weight => (weight, *at),
@@ -177,10 +177,10 @@ fn cards(items: &[ItemLine]) -> (Vec<Card<'_>>, BTreeMap<&'static str, usize>) {
     (shown.into_iter().map(card).collect(), left_out)
 }
 
-/// Of items that are over.
+/// Weight of ended items.
 const OVER: u8 = 6;
 
-/// The less, the sooner somebody wants to see it.
+/// Returns the sort weight of an item; the lowest is shown first.
 fn weight(item: &ItemLine) -> u8 {
     match item.status {
         Status::InProgress | Status::Reviewing => 0,
@@ -205,7 +205,7 @@ struct Waiting<'a> {
     need: &'a NeedLine,
 }
 
-/// What an agent does.
+/// An agent's activity.
 #[derive(Serialize)]
 struct AtWork<'a> {
     began: Timestamp,
@@ -257,9 +257,9 @@ impl EventLine {
     }
 }
 
-/// Lines of a text, how much of it is left out, and the command that prints all of it, as JSON.
+/// Returns as JSON the lines of a text, how much of it is left out, and the command that prints all of it.
 pub fn text(text: &str, command: &str) -> String {
-    /// Bytes and lines of a text that a page shows at once.
+    /// Maximum bytes and lines of a text on the page.
     const MOST: usize = 512 << 10;
     const MOST_LINES: usize = 20_000;
     let end = text.floor_char_boundary(MOST);
@@ -267,7 +267,7 @@ pub fn text(text: &str, command: &str) -> String {
         .match_indices('\n')
         .nth(MOST_LINES - 1)
         .map_or(end, |(at, _)| at + 1);
-    // Some secrets have several lines.
+    // Some secrets span several lines.
     let lines: Vec<String> = redact(&text[..end])
         .lines()
         .map(|line| shown_line(line).to_string())
@@ -277,12 +277,12 @@ pub fn text(text: &str, command: &str) -> String {
         .to_string()
 }
 
-/// A line of a text, of which no more is shown than somebody would read.
+/// Returns a line, sanitized and cut to a readable length.
 pub fn shown_line(line: &str) -> Legible {
     Legible::whole_line(line, 4_000)
 }
 
-/// Nothing of what is in it is obeyed, hides, or is secret; and it is bounded.
+/// Sanitizes and shortens all strings in `value`: secrets are redacted, and control and hidden characters removed.
 fn make_legible(value: &mut Value) {
     match value {
         Value::String(text) => *text = Legible::line(text).to_string(),

@@ -1,5 +1,5 @@
-//! Looks at the board for the page, as it changes and while anybody looks on. It knows nothing of connections, which are in a
-//! thread of their own: what is to be seen goes out by a channel. It answers no question, so that none holds it up.
+//! Reads the board for the page, as it changes and while clients are connected. The state goes out by a channel;
+//! connections and queries have threads of their own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,16 +20,16 @@ use tavern_store::{AgentState, Board, Queue};
 use tavern_sys::clock;
 use tavern_sys::process::Bell;
 
-/// The board is looked at no more often than this.
+/// Minimum time between two reads of the board.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often it is looked what agents do.
+/// Time between two looks at agents' activity.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Some things change by the time alone: a back-off ends.
+/// Maximum time between two reads: some states end by time alone, such as a back-off.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What it needs to look.
+/// Reads the board for the page.
 pub struct Teller<'c> {
     context: &'c Context,
     board: Board,
@@ -37,18 +37,18 @@ pub struct Teller<'c> {
     bell: Bell,
     out: Arc<watch::Sender<Showing>>,
     showing: Showing,
-    /// When the board was looked at last, and how long that took; and when it was looked what agents do.
+    /// When the board was read last, how long that took, and when agents were looked at.
     looked: Option<Instant>,
     took: Duration,
     ticked: Instant,
     is_at_work: bool,
     watch: Option<(Vec<Queue>, BoardWatch)>,
-    /// A file may be shown where nobody has made a board.
+    /// Whether there was a board: a file can be shown without one.
     had_folder: bool,
 }
 
 impl<'c> Teller<'c> {
-    /// Of the queues with these names, or of all. What is to be seen goes to `out`; who begins to look on rings `bell`.
+    /// Reads the queues with these names, or all. The state goes to `out`; a client that connects rings `bell`.
     pub fn new(
         context: &'c Context,
         board: Board,
@@ -73,7 +73,7 @@ impl<'c> Teller<'c> {
         }
     }
 
-    /// Until an end is asked for.
+    /// Works until an end is requested.
     pub fn work(&mut self) -> Result<Exit, CliError> {
         let interrupt = self.context.interrupt()?;
         let _rings = self.bell.ring_at(interrupt);
@@ -114,7 +114,7 @@ impl<'c> Teller<'c> {
         }
     }
 
-    /// A large board that changes all the time does not take all of a processor.
+    /// Returns the time until the next read. A large board that changes all the time must not use a whole processor.
     fn until_look(&self) -> Duration {
         let pause = PAUSE.max(self.took * 4);
         self.looked.map_or(Duration::ZERO, |looked| {
@@ -122,7 +122,7 @@ impl<'c> Teller<'c> {
         })
     }
 
-    /// Looks at the board; what is wrong with it is shown.
+    /// Reads the board; its faults are shown on the page.
     fn look(&mut self) {
         let began = clock::instant();
         let (mut changed, fault) = match self.look_at_board() {
@@ -140,7 +140,7 @@ impl<'c> Teller<'c> {
         }
     }
 
-    /// Whether there is something else to be seen.
+    /// Reads the board, and returns whether the state has changed.
     fn look_at_board(&mut self) -> Result<bool, CliError> {
         if self.had_folder && !self.board.dir().is_dir() {
             self.watch = None;
@@ -157,7 +157,7 @@ impl<'c> Teller<'c> {
             .as_ref()
             .is_none_or(|(watched, _)| *watched != queues)
         {
-            // Before it is looked at: no change falls between.
+            // The watch begins before the read, so that no change is missed.
             self.watch = Some((
                 queues.clone(),
                 BoardWatch::begin(&board, &queues, &self.bell)?,

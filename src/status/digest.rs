@@ -1,4 +1,4 @@
-//! `tavern-status --since`: what needs a person by now, and since a time: what has ended, and what it cost.
+//! `tavern-status --since`: current needs for a person, and since a time: ended items and their cost.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) fn print(
         .iter()
         .for_each(|item| *counts.entry(item.status.as_str()).or_default() += 1);
     let mut runs = runs(board)?;
-    // Who merged it is not who worked it.
+    // The agent that merged an item is not the one that worked it.
     for item in &mut ended {
         let last = runs
             .iter()
@@ -113,7 +113,7 @@ impl DigestSums {
 }
 
 impl ItemEnd {
-    /// Of the event by which it ended.
+    /// Returns the item's end from the event that ended it.
     fn of(entry: Entry, status: Status) -> ItemEnd {
         let title = entry.change.after().and_then(title_of);
         ItemEnd {
@@ -127,7 +127,7 @@ impl ItemEnd {
         }
     }
 
-    /// Who worked on it, and for how much.
+    /// Returns the agent that worked on it, and the cost.
     fn cost(&self, runs: &[Metadata]) -> Option<String> {
         let own = || {
             runs.iter()
@@ -141,14 +141,14 @@ impl ItemEnd {
     }
 }
 
-/// The last change of status of each item since, where that is an end; the oldest first.
+/// Returns the last status change of each item since then, if it ended the item; the oldest first.
 fn ended_since(board: &Board, since: Timestamp) -> Result<Vec<ItemEnd>, CliError> {
     let mut last: BTreeMap<String, Option<ItemEnd>> = BTreeMap::new();
     walk_log(board, None, &mut |entry| {
         if entry.time < since {
             return false;
         }
-        // What was there before it was first seen has not ended since.
+        // An item that was first seen as ended has not ended since.
         let moved = entry.from().zip(entry.to()).filter(|(from, to)| from != to);
         let name = entry.task.as_ref().map(|id| id.as_str().to_owned());
         let name = name.or_else(|| entry.change.after().map(str::to_owned));

@@ -1,4 +1,4 @@
-//! One item in full: all that is known of it, as rows.
+//! One item in full, as rows.
 
 use std::fmt::Display;
 
@@ -20,11 +20,11 @@ use tavern_sys::clock;
 
 use super::record::{Child, Record};
 
-/// How much is told of an item.
+/// How much of an item is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     Usual,
-    /// Also what its holder is known by: token, lease, mode.
+    /// Also the data that identify its holder: token, lease, mode.
     All,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn print(
     })
 }
 
-/// The same as it is now, in words.
+/// Returns the item as it is now, in words.
 pub fn words(context: &Context, board: &Board, name: &NamedItem) -> Result<String, CliError> {
     let mut words = String::new();
     tell(context, board, name, None, Detail::Usual, &mut |_, text| {
@@ -72,12 +72,12 @@ fn tell(
     )
 }
 
-/// All that is known of one item.
+/// All data of one item.
 struct FullItem<'a> {
     context: &'a Context,
     board: &'a Board,
     name: &'a NamedItem,
-    /// As it was then. There is nothing to be done in the past, and the log has no heartbeats.
+    /// The past, if requested. It has nothing to be done, and the log has no heartbeats.
     then: Option<&'a Then>,
     detail: Detail,
     now: Timestamp,
@@ -85,7 +85,7 @@ struct FullItem<'a> {
     runs: Vec<Metadata>,
     last_output: Option<Timestamp>,
     freshness: Option<Freshness>,
-    /// Where its work is that is not merged.
+    /// Places of its unmerged work.
     kept: Vec<String>,
     children: Vec<Child>,
     lacks: Vec<Lack>,
@@ -135,7 +135,7 @@ impl<'a> FullItem<'a> {
         Ok(full)
     }
 
-    /// Of its runs only what was known by `at`.
+    /// Reduces its runs to the data known at `at`.
     fn take_back(&mut self, at: Timestamp) {
         self.runs.retain(|run| run.started <= at);
         for run in self
@@ -154,7 +154,7 @@ impl<'a> FullItem<'a> {
         }
     }
 
-    /// Looks at what is known of the present alone.
+    /// Reads data that exist only for the present.
     fn look(&mut self) {
         if let Some(lease) = &self.found.lease {
             let work = lease.work.as_ref();
@@ -212,7 +212,7 @@ impl<'a> FullItem<'a> {
         rows.0
     }
 
-    /// How it stands, and what its keys say of it.
+    /// Adds its status and the values of its keys.
     fn tell_words(&self, rows: &mut Rows, steps: Option<&Steps>) {
         let (found, task) = (&self.found, &self.found.task);
         rows.add("status", task.status());
@@ -223,7 +223,7 @@ impl<'a> FullItem<'a> {
         rows.add_some("reason", task.reason());
         rows.add_some("woken by", task.trigger.as_ref());
         if let Some(question) = task.question() {
-            // The queue has the beginning of a long one.
+            // The queue has only the beginning of a long question.
             let asked = self.runs.iter().rev().find_map(|run| run.question.as_ref());
             let whole = asked
                 .map(|asked| asked.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -235,7 +235,7 @@ impl<'a> FullItem<'a> {
         }
     }
 
-    /// The status of another item.
+    /// Returns the status of another item.
     fn known(&self, id: &TaskId) -> String {
         let found = match self.then {
             None => self.board.task(id).ok(),
@@ -247,7 +247,7 @@ impl<'a> FullItem<'a> {
         )
     }
 
-    /// What it is a part of, and what is a part of it.
+    /// Adds its parent and its children.
     fn tell_family(&self, rows: &mut Rows) {
         let task = &self.found.task;
         if let Some(parent) = &task.parent {
@@ -277,7 +277,7 @@ impl<'a> FullItem<'a> {
         }
     }
 
-    /// Whoever has it, and when they gave a sign of life.
+    /// Adds its holder, and the last sign of life.
     fn tell_holder(&self, rows: &mut Rows) {
         let task = &self.found.task;
         let Some(lease) = &self.found.lease else {
@@ -319,7 +319,7 @@ impl<'a> FullItem<'a> {
         }
     }
 
-    /// What it has behind it, and what it waits for.
+    /// Adds its past attempts, and the things it waits for.
     fn tell_times(&self, rows: &mut Rows) {
         let task = &self.found.task;
         if task.state.attempt > 0 {
@@ -347,7 +347,7 @@ impl<'a> FullItem<'a> {
         }
     }
 
-    /// Its runs, and where its work is.
+    /// Adds its runs, and the places of its work.
     fn tell_work(&self, rows: &mut Rows) {
         let task = &self.found.task;
         rows.add_some("commit", task.commit());
@@ -368,7 +368,7 @@ impl<'a> FullItem<'a> {
         }
     }
 
-    /// What it lacks, with what to type.
+    /// Adds the things it lacks, with commands to type.
     fn tell_lacks(&self, rows: &mut Rows) {
         let task = &self.found.task;
         let (id, queue) = (self.name.id(), Some(self.found.queue.id.as_str()));
@@ -379,7 +379,7 @@ impl<'a> FullItem<'a> {
                     rows.add("problem", hints::sentence(lack, id, queue));
                 }
                 (Some(_), _) | (None, Lack::Status(_)) => rows.add("to do", to_do(lack)),
-                // What it comes after stands above.
+                // Dependencies are shown above.
                 (None, Lack::Dependencies(_)) if !lack.is_stuck() => {}
                 _ => rows.add("not ready", hints::sentence(lack, id, queue)),
             }
@@ -396,7 +396,7 @@ impl<'a> FullItem<'a> {
     }
 }
 
-/// The text of an item: rows of a name and a value, and longer words beneath them.
+/// The text of an item: rows of a name and a value, and longer texts beneath them.
 struct Rows(String);
 
 impl Rows {
@@ -420,11 +420,11 @@ impl Rows {
     }
 }
 
-/// The findings of the last review that rejected it, while it is not merged.
+/// Returns the findings of the last rejecting review, until the item is completed.
 fn findings(board: &Board, task: &Task) -> String {
     let mut found = String::new();
     if task.state.rounds > 0 && task.status() != Status::Completed {
-        // A log that can't be read is for `tavern check` to tell.
+        // `tavern check` reports a log that can't be read.
         drop(walk_log(board, Some(&task.id), &mut |entry| {
             if entry.kind == Kind::Rejected {
                 found = entry.cause.unwrap_or_default();
@@ -435,7 +435,7 @@ fn findings(board: &Board, task: &Task) -> String {
     found
 }
 
-/// The last words of the run that completed an item whose result they are.
+/// Returns the last words of the run that completed an item, if an answer is its result.
 fn answer(board: &Board, config: &Config, task: &Task, runs: &[Metadata]) -> String {
     let is_answer = |run: &&Metadata| config.expected(task, &run.role) == Some(Expected::Answer);
     let said = runs
@@ -447,7 +447,7 @@ fn answer(board: &Board, config: &Config, task: &Task, runs: &[Metadata]) -> Str
         .unwrap_or_default()
 }
 
-/// As many lines as a screen has room for.
+/// Returns as many lines as fit on a screen.
 fn beginning(words: &str) -> String {
     const MOST: usize = 40;
     let lines = || words.trim_matches('\n').lines();

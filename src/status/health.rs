@@ -1,4 +1,4 @@
-//! `tavern-status --health`: how each run goes, as its supervisor sees it.
+//! `tavern-status --health`: the state of each run, as its supervisor sees it.
 
 use chrono::TimeDelta;
 
@@ -15,7 +15,7 @@ use tavern_sys::clock;
 
 use super::record::Record;
 
-/// A watcher that looked in this time is told of.
+/// A watcher is shown if it looked within this time.
 const LATELY: TimeDelta = TimeDelta::hours(1);
 
 pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
@@ -25,7 +25,7 @@ pub(super) fn print(context: &Context, board: &Board) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The same; returns why no run is told of, if none is.
+/// Prints the state of each run; returns the reason if none is shown.
 pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static str>, CliError> {
     let (now, all) = (clock::now(), health(board)?);
     if let Some(watcher) = Watcher::of(board).filter(|watcher| now - watcher.looked < LATELY) {

@@ -1,7 +1,7 @@
-//! `tavern-status --metrics`: the board's numbers in the text format of Prometheus, which the node exporter's textfile collector and
-//! most others read too.
+//! `tavern-status --metrics`: the board's numbers in the text format of Prometheus, which the node exporter's textfile
+//! collector and most others read too.
 //!
-//! Its names and labels are in specs/export.md. They stay: dashboards are built on them.
+//! Names and labels are in specs/export.md. They stay stable, since dashboards depend on them.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use tavern_core::need::NeedKind;
 use tavern_core::task::{Status, Timestamp};
 use tavern_store::{AgentState, Board, Queue};
 
-/// What is told of a board, each number under its name.
+/// The numbers of a board, each under its name.
 struct Metrics {
     registry: Registry,
-    /// The folder that the board is in: who runs many tells them apart by it.
+    /// The board's folder, which distinguishes boards.
     board: String,
 }
 
-/// The values of the labels of a number.
+/// Values of a number's labels.
 type Labels<'a, const N: usize> = [&'a str; N];
 
 pub(super) fn print(
@@ -77,7 +77,7 @@ impl Metrics {
             [],
             unread,
         );
-        // Zeros too: an alert on a number that is not there stays silent.
+        // Zeros are included: an alert on a missing number stays silent.
         let of_status = listing.queues.iter().flat_map(|line| {
             let of = |status: Status| line.items.get(status.as_str()).copied().unwrap_or_default();
             Status::ALL.map(|status| {
@@ -251,7 +251,7 @@ impl Metrics {
             .expect("each name is told once");
     }
 
-    /// What only grows.
+    /// Adds a counter.
     fn count<'a, const N: usize>(
         &self,
         name: &str,
@@ -282,7 +282,7 @@ fn state(line: &AgentLine) -> &'static str {
     }
 }
 
-/// Prometheus has numbers of 64 bits with a point only: exact up to 2^53.
+/// Prometheus has 64-bit floating-point numbers only: exact up to 2^53.
 #[expect(clippy::cast_precision_loss, reason = "no board counts so far")]
 fn to_number(count: u64) -> f64 {
     count as f64

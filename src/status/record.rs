@@ -1,4 +1,4 @@
-//! What `tavern-status` prints as JSON.
+//! The JSON output of `tavern-status`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,22 +22,22 @@ use tavern_run::notices::ChannelState;
 use tavern_run::record::Metadata;
 use tavern_run::watcher::Watcher;
 
-/// What `tavern status --format json` prints as one line, by its `kind`. More keys and kinds may come within a version.
+/// A line of `tavern status --format json`, by its `kind`. More keys and kinds may come within a version.
 #[derive(JsonSchema, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schemars(title = "tavern status --format json, version 1")]
 pub(super) enum Record<'a> {
-    /// What begins each look at the board.
+    /// The first line of each look at the board.
     Board {
-        /// Of what is printed: it grows where a reader of the version before would go wrong, and not where something is added.
+        /// Version of the output. It grows with incompatible changes only, not with additions.
         version: u32,
         /// The folder that the board is in.
         board: &'a Path,
-        /// The last event of the log by then: `tavern log --follow --after SEQ` goes on from it.
+        /// The last event of the log by then: `tavern log --follow --after SEQ` continues from it.
         seq: u64,
         time: Timestamp,
     },
-    /// Something is wrong with a queue, or was lost of it.
+    /// A problem of a queue, or a loss from it.
     Problem {
         problem: &'a str,
     },
@@ -45,31 +45,31 @@ pub(super) enum Record<'a> {
     Item(&'a ItemLine),
     Need(&'a NeedLine),
     Agent(&'a AgentLine),
-    /// How the program that watches them gets on.
+    /// The state of `tavern watch`.
     Watcher(&'a Watcher),
-    /// A way in which people are told, and what it has told.
+    /// A channel for notifications, and its past deliveries.
     Channel {
         channel: &'a str,
         #[serde(flatten)]
         state: &'a ChannelState,
     },
-    /// How a run goes, as its supervisor sees it.
+    /// The state of a run, as its supervisor sees it.
     Health {
         task: &'a TaskId,
         agent: &'a str,
         run: String,
-        /// Since it last got on.
+        /// Nudges since its last progress.
         nudges: u32,
         #[serde(flatten)]
         activity: &'a Activity,
     },
-    /// A run whose supervisor died: nobody sees how it goes.
+    /// A run with a dead supervisor, so that its state is unknown.
     Orphan {
         task: &'a TaskId,
         agent: &'a str,
         run: String,
     },
-    /// What runs have used, and what they may.
+    /// Usage of runs, and their caps.
     Spending(&'a SpendingLine),
     /// One of the newest runs.
     Run(&'a RunLine<'a>),
@@ -81,7 +81,7 @@ pub(super) enum Record<'a> {
     Switch(&'a Switched),
     Then {
         at: Timestamp,
-        /// Where it does not reach back so far.
+        /// The beginning of the log, if it does not reach back so far.
         log_begins: Option<Timestamp>,
     },
     /// One item in full.
@@ -94,22 +94,22 @@ pub(super) enum Record<'a> {
         lease: Option<&'a Lease>,
         expires_at: Option<Timestamp>,
         freshness: Option<Freshness>,
-        /// When its holder's program has said something last.
+        /// Time of the last output of its holder's program.
         last_output: Option<Timestamp>,
         runs: &'a [Metadata],
-        /// What a person can do for it, with what to type.
+        /// Action that a person can take, with the command to type.
         #[serde(skip_serializing_if = "Option::is_none")]
         to_do: Option<String>,
-        /// Where its work is that is not merged, as git takes it.
+        /// Places of its unmerged work, in a form that git accepts.
         kept: &'a [String],
         children: &'a [Child],
-        /// How far its steps are.
+        /// Progress of its steps.
         #[serde(skip_serializing_if = "Option::is_none")]
         steps: Option<&'a Steps>,
     },
 }
 
-/// Of what is printed, in the words of the types' own comments.
+/// Returns the JSON schema of the output, described by the types' own comments.
 pub(super) fn schema() -> Schema {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings
@@ -136,7 +136,7 @@ pub(super) struct Child {
     pub on_failure: OnFailure,
 }
 
-/// Numbers about a board.
+/// Statistics of a board.
 #[derive(Default, JsonSchema, Serialize)]
 pub(super) struct Stats {
     /// Items by status.
@@ -151,15 +151,15 @@ pub(super) struct Stats {
     pub claims: usize,
     pub retries: usize,
     pub dead_letters: usize,
-    /// What was found of runs, by symptom, and what was done about it.
+    /// Findings on runs, by symptom. The next keys count the reactions.
     pub diagnoses: BTreeMap<&'static str, usize>,
     pub nudges: usize,
     pub pauses: usize,
     pub restarts: usize,
     pub ends: usize,
-    /// Learnings that agents were told.
+    /// Learnings that agents received.
     pub learnings_told: usize,
-    /// How the looks of `tavern watch` went.
+    /// The state of `tavern watch`.
     pub watcher: Option<Watcher>,
     pub runs: usize,
     pub usd: f64,
@@ -169,13 +169,13 @@ pub(super) struct Stats {
     pub spent_by: SpentBy,
 }
 
-/// The same money and tokens in several ways, each whole.
+/// The same money and tokens in several ways, each complete.
 #[derive(Default, JsonSchema, Serialize)]
 pub(super) struct SpentBy {
     pub task: BTreeMap<String, Share>,
     pub role: BTreeMap<String, Share>,
     pub model: BTreeMap<String, Share>,
-    /// The day on which a run began, where people are.
+    /// The local day on which a run began.
     pub day: BTreeMap<String, Share>,
 }
 
@@ -191,13 +191,13 @@ pub(super) struct DigestSums {
     pub since: Timestamp,
     pub needs: usize,
     pub ended: BTreeMap<&'static str, usize>,
-    /// The runs that have ended since, and what they used.
+    /// The runs that have ended since, and their usage.
     pub runs: usize,
     pub usd: f64,
     pub tokens: u64,
 }
 
-/// An item that has ended since, and still stands so.
+/// An item that has ended since, and is still ended.
 #[derive(JsonSchema, Serialize)]
 pub(super) struct ItemEnd {
     pub queue: Option<String>,
@@ -205,7 +205,7 @@ pub(super) struct ItemEnd {
     pub title: String,
     pub status: Status,
     pub at: Timestamp,
-    /// Who worked it last; where nobody did, who ended it.
+    /// The agent that worked on it last, else the one that ended it.
     pub agent: Option<String>,
     pub why: Option<String>,
 }

@@ -15,13 +15,13 @@ use tavern_run::watcher::Watcher;
 use tavern_store::{Board, Entry, Queue, tail_log};
 use tavern_sys::clock;
 
-/// So many of each are shown to people.
+/// Maximum number of rows of each kind in text.
 const FEW: usize = 10;
 
-/// What is not known any more of a run whose files are gone.
+/// Stands for unknown data of a run without files.
 const UNKNOWN: &str = "unknown";
 
-/// Prints the numbers, which [`gather`] gives.
+/// Prints the numbers from [`gather`].
 pub(super) fn print(
     context: &Context,
     board: &Board,
@@ -32,7 +32,7 @@ pub(super) fn print(
     context.out.record(&Record::Stats(&stats), stats.words())
 }
 
-/// `named` are the queues that were asked for; none: all, and those that are gone.
+/// Returns the numbers. `named` are the requested queues; if empty, all count, removed ones too.
 pub(super) fn gather(board: &Board, queues: &[Queue], named: &[String]) -> Result<Stats, CliError> {
     let now = clock::now();
     let is_meant = |queue: &str| named.is_empty() || queues.iter().any(|meant| meant.id == queue);
@@ -41,7 +41,7 @@ pub(super) fn gather(board: &Board, queues: &[Queue], named: &[String]) -> Resul
     entries.retain(|entry| entry.queue.as_deref().is_none_or(is_meant));
     let standing = measure(&mut stats, &entries, now);
     stats.watcher = Watcher::of(board);
-    // What can't be read is told of by whoever shows the queues.
+    // Unreadable queues are reported by the code that shows queues.
     for text in texts(board, queues)
         .0
         .iter()
@@ -113,7 +113,7 @@ impl Stats {
         }
     }
 
-    /// Adds what a run has spent, but for its models.
+    /// Adds the usage of a run, except for its models.
     fn add(&mut self, task: &TaskId, agent: &str, role: &str, started: Timestamp, share: Share) {
         self.runs += 1;
         self.usd += share.usd;
@@ -124,7 +124,7 @@ impl Stats {
         add_to(&mut self.spent_by.day, &clock::day_of(started), share);
     }
 
-    /// A line about what was found of runs, if anything was, and about who looked.
+    /// Returns a line about findings on runs and about watchers, if there are any.
     fn supervision(&self) -> Option<String> {
         let done = [
             ("nudge", self.nudges),
@@ -239,15 +239,16 @@ fn add_to(shares: &mut BTreeMap<String, Share>, name: &str, share: Share) {
     sum.tokens += share.tokens;
 }
 
-/// Waits and work times from the log: an item waits from the event that made it pending to its claim. Gives since when all
-/// stand as they do.
+/// Measures waits and work times from the log: an item waits from the event that made it pending to its claim. Returns
+/// since when items have their status.
 fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> StandingSince<'a> {
     let mut standing = StandingSince::default();
     let mut claimed: BTreeMap<&TaskId, Timestamp> = BTreeMap::new();
     let (mut waits, mut works) = (Vec::new(), Vec::new());
     for entry in entries {
         let since = standing.pass(entry);
-        // Whoever did it. What was so before it was first seen was completed at no known time.
+        // Completions by agents and by people count. An item that was first seen as completed has no known time of
+        // completion.
         let (from, to) = (entry.from(), entry.to());
         let is_new =
             from.is_some_and(|from| from != Status::Completed) && entry.kind != Kind::Undone;
