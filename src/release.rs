@@ -72,7 +72,7 @@ impl Verb for Args {
             .reason
             .clone()
             .unwrap_or_else(|| "given back".to_owned());
-        // A revived or reopened item gets all its attempts again.
+        // Only a person may do this: the item gets all its attempts again.
         if let Some(flag) = self
             .revive
             .then_some("--revive")

@@ -16,7 +16,7 @@ use super::{CliError, Context, ItemName};
 const INSTEAD: &str = "an agent may hand out parts of its item (tavern add \"…\" --parent), report on it (tavern report), \
                        write to others (tavern tell) and note what it finds out (tavern learn); to ask a person, end your answer with WAITING and the question";
 
-/// Name of the programs' files, and so of their processes.
+/// Prefix of the names of the programs' files, and so of their processes.
 const OWN_PROGRAM: &str = "tavern";
 
 /// The run of this board in which this program was started. Agents can't hide it by their environment.

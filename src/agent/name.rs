@@ -31,7 +31,7 @@ pub(crate) fn take_name(
         let Some(slot) = board.agent_slot(name)? else {
             continue;
         };
-        // A reviewer's name must have no part in the work.
+        // A reviewer gets a name without part in the work, if one is free.
         if !reviews || is_open(&site.seek(name, role, queues)?) {
             return Ok((name.clone(), slot));
         }

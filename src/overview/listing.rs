@@ -144,7 +144,7 @@ impl ItemLine {
         )
     }
 
-    /// Returns true if its status needs no attention.
+    /// Returns true if its status is pending, draft, completed or cancelled.
     pub fn is_usual(&self) -> bool {
         is_usual(self.status)
     }

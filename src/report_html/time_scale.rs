@@ -182,7 +182,7 @@ mod tests {
             [0, 7_200, 86_400, 90_000].map(|moment| pixel(scale.x(at(moment)))),
             [100, 749, 775, 1_100]
         );
-        // What is left out is where the gap is, and what is beyond is at the end.
+        // Times in a gap stand at its end, and times beyond the scale at the end of that.
         assert_eq!(
             [50_000, 1_000_000].map(|moment| pixel(scale.x(at(moment)))),
             [775, 1_100]

@@ -192,7 +192,7 @@ impl Clerk {
             Ok(id) => Ok(NamedItem::Id(id)),
             Err(_) => {
                 let item: ItemName = name.parse().map_err(|_| gone())?;
-                // A path could name any list on this machine.
+                // Only shown queues are accepted: a path could name any list on this machine.
                 let shown = self.context.files(&self.board, &self.queues)?;
                 match &item {
                     ItemName::Line { queue, .. } if !shown.iter().any(|one| one.id == *queue) => {

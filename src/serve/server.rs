@@ -382,7 +382,7 @@ async fn tell_logs(
         }
         let read = spawn_blocking(move || {
             let mut lines = tail.more();
-            // More lines at once would not be read.
+            // More lines at once would not be read, so the oldest are dropped.
             let left_out = lines.len().saturating_sub(MOST_LINES);
             if left_out > 0 {
                 lines.drain(..left_out);
@@ -519,7 +519,7 @@ mod tests {
             TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
         let (mut writer, _) = listener.accept().expect("it was connected to");
         bound(&writer, Duration::from_millis(300)).expect("it is a socket");
-        // The test itself does not wait for ever.
+        // The test itself must not wait forever.
         writer
             .set_write_timeout(Some(TO_READ))
             .expect("it is a socket");

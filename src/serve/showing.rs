@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(told(&showing, &mut SeenParts::default()).len(), 2);
     }
 
-    /// Of a queue with items of these statuses, so many of each.
+    /// Returns a queue with items of these statuses, in these numbers.
     fn items(statuses: &[(Status, usize)]) -> Vec<ItemLine> {
         let all = statuses
             .iter()

@@ -319,7 +319,7 @@ impl<'a> FullItem<'a> {
         }
     }
 
-    /// Adds its past attempts, and the things it waits for.
+    /// Adds its attempts, its dependencies and its times.
     fn tell_times(&self, rows: &mut Rows) {
         let task = &self.found.task;
         if task.state.attempt > 0 {

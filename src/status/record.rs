@@ -47,7 +47,7 @@ pub(super) enum Record<'a> {
     Agent(&'a AgentLine),
     /// The state of `tavern watch`.
     Watcher(&'a Watcher),
-    /// A channel for notifications, and its past deliveries.
+    /// A channel for notifications, and its state.
     Channel {
         channel: &'a str,
         #[serde(flatten)]
