@@ -250,7 +250,7 @@ fn a_large_board_is_shown_whole() {
     let all = scratch.run("tavern-status", &["--items"]).succeeds();
     let last = all.lines().last().unwrap_or_default();
     assert!(
-        last.starts_with("  T-10000  pending     p2 ")
+        last.starts_with("  T-10000  pending        ")
             && last.ends_with(" Item 10000 (no agent can take it)"),
         "{last}"
     );

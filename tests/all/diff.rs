@@ -54,7 +54,7 @@ fn all_commits_of_an_item_are_shown_against_where_they_began() {
         ],
     );
     assert!(!shown.contains("other.txt"), "{shown}");
-    let told = "tavern diff T-1, then tavern approve T-1, or --reject";
+    let told = "tavern diff T-1, then tavern approve T-1, or tavern reject T-1";
     scratch.run("tavern-status", &[]).says(told);
     scratch
         .run("tavern-status", &["T-1"])

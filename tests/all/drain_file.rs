@@ -504,7 +504,7 @@ fn work_that_nobody_but_a_person_can_review_waits_for_a_person() {
     let scratch = with_file("- [ ] good (review: Alice)\n  ```sh\n  echo > good.txt\n  ```\n");
     drain(&scratch, &["TODO.md"])
         .ends(8)
-        .says("  no role `Alice` reviews\n  to do: review it yourself: tavern report T-");
+        .says("  no role `Alice` reviews\n  to do: review it yourself: tavern approve T-");
 }
 
 #[test]

@@ -42,13 +42,13 @@ fn a_list_says_of_each_item_what_is_next_and_why_the_others_are_not() {
     };
     let shown = list(&[]).succeeds();
     let expected = [
-        "  T-1      pending     p2  1h One (it waits for T-3 (pending))\n",
-        "  T-2      pending     p2  1h Two (ready)\n",
+        "  T-1      pending         1h One (it waits for T-3 (pending))\n",
+        "  T-2      pending         1h Two (ready)\n",
         "  T-3      pending     p0  1h Three (next)\n",
-        "  T-4      pending     p2  1h Four (it may be taken at 11:30:00 +00:00)\n",
-        "  T-5      pending     p2  1h Five (next for drone)\n",
-        "  T-6      pending     p2  1h Six (a person has to allow it to start)\n",
-        "  T-7      pending     p2 30m Seven (ready)\n",
+        "  T-4      pending         1h Four (it may be taken at 11:30:00 +00:00)\n",
+        "  T-5      pending         1h Five (next for drone)\n",
+        "  T-6      pending         1h Six (a person has to allow it to start)\n",
+        "  T-7      pending        30m Seven (ready)\n",
     ];
     has(&shown, &expected);
     let items = list(&["--format", "json"]).ends(0).records();

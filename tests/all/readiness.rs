@@ -202,7 +202,7 @@ fn a_report_that_says_nothing_is_answered_by_where_the_item_stands() {
         ),
         (
             "T-2",
-            "hint: tavern diff T-2, then tavern approve T-2, or --reject \"…\"\n",
+            "hint: tavern diff T-2, then tavern approve T-2, or tavern reject T-2 \"…\"\n",
         ),
         ("T-3", "hint: bring it back: tavern release T-3 --revive\n"),
         ("T-4", "hint: look at it: tavern diff T-4\n"),

@@ -520,11 +520,11 @@ fn what_no_agent_may_do_says_how_a_person_does_it() {
     let queue = "## Draft\n\n- [ ] T-1: Written down\n\n## Pending\n\n- [ ] T-2: Asked for (approve: start)\n\n## Dead\n\n\
                  - [ ] T-3: Tried\n\n## Completed\n\n- [x] T-4: Done\n";
     let scratch = board(queue);
-    for line in [
-        "report T-1 --approve",
-        "report T-2 --approve",
-        "release T-3 --revive",
-        "release T-4 --reopen",
+    for (line, typed) in [
+        ("report T-1 --approve", "approve T-1"),
+        ("report T-2 --approve", "approve T-2"),
+        ("release T-3 --revive", "release T-3 --revive"),
+        ("release T-4 --reopen", "release T-4 --reopen"),
     ] {
         let run = || scratch.line(&format!("tavern-{line}"));
         let agent = run()
@@ -534,7 +534,7 @@ fn what_no_agent_may_do_says_how_a_person_does_it() {
         agent
             .run()
             .ends(4)
-            .says(&format!("env -u TAVERN_TOKEN tavern {line}"));
+            .says(&format!("env -u TAVERN_TOKEN tavern {typed}"));
         run().run().ends(0).says(" is pending");
     }
 }

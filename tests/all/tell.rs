@@ -269,7 +269,7 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
             "waits for you:\n",
             "  T-1 asks: red or blue? — tavern tell T-1 \"…\"\n",
             "  T-2: a person has to allow it to start — tavern approve T-2\n",
-            "  T-3: a person has to approve its work — tavern diff T-3, then tavern approve T-3, or --reject \"…\"\n",
+            "  T-3: a person has to approve its work — tavern diff T-3, then tavern approve T-3, or tavern reject T-3 \"…\"\n",
             "  T-4: it came back too often — tavern release T-4\n",
             ": a person has to allow it to start — give it an ID in its file first, such as T-7\n",
         ],
