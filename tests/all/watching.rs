@@ -341,6 +341,18 @@ fn a_run_whose_supervisor_died_is_told_of_until_it_is_ended() {
 fn a_run_is_followed_until_it_has_ended_or_nobody_is_left_to_end_it() {
     for is_killed in [false, true] {
         let (scratch, agent) = working("Say it", "echo one; printf 'two\\033[2J\\n'", "");
+        let runs = scratch.work().join(".tavern/runs");
+        let is_copied = |run: walkdir::DirEntry| {
+            run.file_name() == "output.log"
+                && std::fs::read_to_string(run.path()).is_ok_and(|output| output.contains("two"))
+        };
+        // An agent that is killed before copies none of it.
+        wait_until("its output is copied", || {
+            walkdir::WalkDir::new(&runs)
+                .into_iter()
+                .flatten()
+                .any(is_copied)
+        });
         let followed = scratch
             .program("tavern-runs")
             .args(&["follow", "T-1"])
