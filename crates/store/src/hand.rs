@@ -404,8 +404,8 @@ struct Base {
 
 impl Base {
     /// Chooses the nearest earlier text. If a writer restores exactly the text before their own recent save, that save
-    /// is the base, so it is undone. This does not apply to git. After half a save, that half is the base, so its
-    /// removals come back.
+    /// is the base, so it is undone. This does not apply to git. Items that half a save
+    /// removed are taken out of the base, so that they are added again.
     fn of(texts: &Texts, ours: &str, save: &Save<'_>, now: Timestamp) -> Base {
         let Nearest {
             mut text,
