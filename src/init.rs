@@ -217,7 +217,7 @@ impl Verb for Args {
         if is_back && files::read_text(board.path("queues/main.md")).is_ok_and(|now| now != queue) {
             context
                 .out
-                .note("the items of before were put back; to begin afresh: rm -r .tavern .git/tavern; tavern init");
+                .note("the earlier items were restored; to begin afresh: rm -r .tavern .git/tavern; git branch -D tavern/board; tavern init");
         }
         // The printed paths are relative to the board's root.
         if here.canonicalize().is_ok_and(|here| here != board.root()) {

@@ -770,30 +770,3 @@ fn what_was_typed_in_a_copy_of_an_item_stays_whoever_goes_on_in_a_text_from_befo
         );
     }
 }
-
-/// An editor that writes in several steps, one of which was taken for a save.
-#[test]
-fn what_half_a_save_took_out_comes_back_with_the_next() {
-    let list = |last: usize, third: &str| {
-        let title = |number| if number == 3 { third } else { "a part" };
-        let item = |number| format!("- [ ] T-{number}: {} of it\n", title(number));
-        (1..=last).map(item).collect::<String>()
-    };
-    // How many items the first step had, and seconds up to the next.
-    for (count, seconds, is_back) in [(6, 1, true), (6, 60, false), (8, 1, false)] {
-        let scratch = Scratch::pending(&list(10, "a part"));
-        scratch.settle();
-        let whole = scratch.queue();
-        let steps = [list(count, "a part"), list(10, "another part")];
-        for (step, at) in steps.iter().zip([0, seconds]) {
-            let text = whole.replace(&list(10, "a part"), step);
-            scratch.write(QUEUE, text);
-            let now = format!("2030-01-01T00:{:02}:{:02}Z", at / 60, at % 60);
-            scratch.at(now, "tavern-reap", &[]).ends(0);
-        }
-        let queue = scratch.queue();
-        let back = if is_back { 10 } else { count };
-        assert!(queue.contains(&list(back, "another part")), "{queue}");
-        assert_eq!(queue.contains("T-10"), is_back, "{queue}");
-    }
-}

@@ -48,10 +48,6 @@ use tavern_sys::process::file_in_use::is_being_written;
 /// Saving the text before one's own last save undoes that save, within this time.
 const RECENT: TimeDelta = TimeDelta::minutes(10);
 
-/// A save whose removals the next save restores within this time was half a save, if it concerns at least this many
-/// items.
-const HALF: (TimeDelta, usize) = (TimeDelta::seconds(3), 3);
-
 /// Returns the external edits to `queue` as a change; `None` if there are none, or if they are still being written.
 /// The caller holds the lock; `last` is the last event's number. Items in `come` were just moved here.
 pub(super) fn taken_over(
@@ -394,8 +390,6 @@ struct Base {
     digest: u64,
     /// The base is a save that is being undone.
     is_undo: bool,
-    /// The previous save was half of this one; the items that it removed come back.
-    is_half: bool,
     /// The save is just an older text.
     is_old: bool,
     /// The items that differ between the base and the current text.
@@ -404,8 +398,7 @@ struct Base {
 
 impl Base {
     /// Chooses the nearest earlier text. If a writer restores exactly the text before their own recent save, that save
-    /// is the base, so it is undone. This does not apply to git. Items that half a save
-    /// removed are taken out of the base, so that they are added again.
+    /// is the base, so it is undone. This does not apply to git.
     fn of(texts: &Texts, ours: &str, save: &Save<'_>, now: Timestamp) -> Base {
         let Nearest {
             mut text,
@@ -413,21 +406,7 @@ impl Base {
             distance,
         } = texts.nearest(ours, save.text);
         let is_old = distance == 0 && text != ours;
-        let (mut is_undo, mut is_half) = (false, false);
-        let (within, least) = HALF;
-        let may_be = !is_old && save.goes_on.is_none() && texts.has_save_since(now - within);
-        if may_be {
-            let is_half_of = |kept: &KeptText| {
-                let is_own = |mark: &SaveMark| Some(mark.writer) == save.writer;
-                let is_new = kept.save.as_ref().is_some_and(is_own) && now - kept.time < within;
-                is_new && brought_back([&text, &kept.text, ours], save.text).1 >= least
-            };
-            if let Some(half) = texts.find(&is_half_of) {
-                // As if they were new: then they are added.
-                let (back, _) = brought_back([&text, &half.text, ours], save.text);
-                (text, is_half) = (back.taken_back(&text), true);
-            }
-        }
+        let mut is_undo = false;
         if is_old && save.is_late && save.goes_on.is_none() {
             let is_undone = |kept: &KeptText| {
                 let is_own =
@@ -453,36 +432,10 @@ impl Base {
             text,
             digest,
             is_undo,
-            is_half,
             is_old,
             stale,
         }
     }
-}
-
-/// Returns a change of `base` that removes the items that are in `saved`, but neither in `half` nor in `ours`, and their number.
-fn brought_back([base, half, ours]: [&str; 3], saved: &str) -> (Since, usize) {
-    let [known, newest] = [base, ours].map(|text| -> HashSet<String> {
-        let document = parse(text).0;
-        let items = document.items().iter();
-        items.map(|item| bare(document.block(item))).collect()
-    });
-    let (mut back, mut count) = (Since::default(), 0);
-    for changed in changes(half, saved) {
-        let (None, Some((block, status))) = (changed.before, changed.after) else {
-            continue;
-        };
-        let words = bare(&block);
-        if !known.contains(&words) || newest.contains(&words) {
-            continue;
-        }
-        count += 1;
-        match changed.task {
-            Some(task) => back.set(task, None),
-            None => back.set_nameless(&block, status),
-        }
-    }
-    (back, count)
 }
 
 /// Returns `base` without the items that `saved` lacks.
@@ -792,10 +745,6 @@ fn merged(
     }
     if base.is_undo {
         entries.push(note(TAKEN_BACK.to_owned()));
-    }
-    if base.is_half {
-        let what = "the save before was half of this one: what that had taken out is back";
-        entries.push(note(what.to_owned()));
     }
     let (mut newer, lacking) = not_as_saved(&saved, &merged.text, &base.stale);
     if base.is_old && !base.is_undo && newer.is_empty() && lacking.is_empty() {

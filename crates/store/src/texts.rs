@@ -107,12 +107,6 @@ impl Texts {
         self.0.iter().any(|record| record.digest == wanted)
     }
 
-    /// Returns true if there was an external save since `time`.
-    pub(super) fn has_save_since(&self, time: Timestamp) -> bool {
-        let mut saves = self.0.iter().filter(|record| record.save.is_some());
-        saves.any(|record| record.time > time)
-    }
-
     /// Excludes saves whose merge was lost from the log. The queue shows all events up to `shown`; `later` are those
     /// after it.
     pub(super) fn retain_logged(&mut self, shown: u64, later: &[Entry]) {
