@@ -51,7 +51,7 @@ mod under;
 mod waits;
 
 /// A queue document with the places of its parts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Document<'t> {
     pub(crate) text: &'t str,
     /// End of the front matter.

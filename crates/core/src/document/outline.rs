@@ -39,19 +39,6 @@ impl Outline {
             read,
             all: OnceCell::new(),
         };
-        let (
-            counted,
-            own,
-            sections,
-            names,
-            heads,
-            says_before,
-            order,
-            ids,
-            searches,
-            states,
-            remembered,
-        ) = Default::default();
         Document {
             text,
             body,
@@ -60,17 +47,7 @@ impl Outline {
             lane_set,
             items,
             tail,
-            counted,
-            own,
-            sections,
-            names,
-            heads,
-            says_before,
-            order,
-            ids,
-            searches,
-            states,
-            remembered,
+            ..Document::default()
         }
     }
 }

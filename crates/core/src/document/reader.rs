@@ -734,18 +734,6 @@ impl<'t, 's> Reader<'t, 's> {
             ..
         } = self;
         let (front, lane_set) = (self.front.clone(), lane_set(&lanes));
-        let (
-            unsettled,
-            counted,
-            names,
-            heads,
-            says_before,
-            order,
-            ids,
-            searches,
-            states,
-            remembered,
-        ) = Default::default();
         let sections = sections(
             others.into_iter().map(|other| other.heading),
             &items,
@@ -757,19 +745,10 @@ impl<'t, 's> Reader<'t, 's> {
             front,
             lanes,
             lane_set,
-            items: unsettled,
             tail,
-            counted,
             own,
             sections,
-            names,
-            heads,
-            says_before,
-            order,
-            ids,
-            searches,
-            states,
-            remembered,
+            ..Document::default()
         };
         items
             .iter_mut()
