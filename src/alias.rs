@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use clap::Arg;
+
 use super::program::Program;
 
 /// A verb that is another one with flags.
@@ -84,9 +86,6 @@ pub(super) const ALIASES: [Alias; 8] = [
     },
 ];
 
-/// The flags of all verbs whose value is the next word.
-const WITH_VALUE: [&str; 4] = ["--dir", "--format", "--color", "--token"];
-
 impl Alias {
     pub(super) fn named(verb: &str) -> Option<&'static Alias> {
         ALIASES.iter().find(|alias| alias.verb == verb)
@@ -116,13 +115,27 @@ impl Alias {
 
     /// Returns the arguments for the aliased verb.
     pub(super) fn arguments(&self, typed: Vec<OsString>) -> Vec<OsString> {
+        let command = self.program().command();
+        let takes_value = |typed: &OsStr| {
+            let typed = typed.to_str().unwrap_or_default();
+            let is_typed = |flag: &&Arg| {
+                let long = flag.get_long().map(|long| format!("--{long}"));
+                let short = flag.get_short().map(|short| format!("-{short}"));
+                [long, short]
+                    .into_iter()
+                    .flatten()
+                    .any(|name| name == typed)
+            };
+            let flag = command.get_arguments().find(is_typed);
+            flag.is_some_and(|flag| flag.get_action().takes_values())
+        };
         let (mut line, mut words, mut is_value) = (Vec::new(), Vec::new(), false);
         let mut has_item = false;
         for argument in typed {
             let is_flag = argument.as_encoded_bytes().starts_with(b"-") && argument != *"-";
             let is_word = has_item && self.word.is_some() && !is_flag && !is_value;
             has_item |= !is_flag && !is_value;
-            is_value = WITH_VALUE.iter().any(|flag| argument == OsStr::new(flag));
+            is_value = takes_value(&argument);
             if is_word {
                 words.push(argument);
             } else {
@@ -178,6 +191,11 @@ mod tests {
                 "cancel",
                 &["T-1", "why"],
                 "release T-1 --reason why --cancel",
+            ),
+            (
+                "cancel",
+                &["T-1", "-m", "why"],
+                "release T-1 -m why --cancel",
             ),
             ("answer", &["T-1", "red", "-"], "tell T-1 red -"),
         ] {
