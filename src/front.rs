@@ -96,20 +96,22 @@ fn start(arguments: &[OsString]) -> Exit {
         let called = format!("tavern {}", alias.program().verb());
         return alias.program().start(&called, &alias.arguments(handed));
     }
-    let small = small().into_iter().find(|program| program.verb() == verb);
-    match Program::named(verb).or(small.as_ref()) {
+    match named(verb) {
         Some(program) => program.start(&format!("tavern {verb}"), &handed),
         None => foreign(verb, handed),
     }
 }
 
-/// Returns the verbs that are not programs of their own.
-fn small() -> [Program; 3] {
-    [
-        Program::of::<Pause>(),
-        Program::of::<Resume>(),
-        Program::of::<demo::Args>(),
-    ]
+/// Verbs that are no programs of their own.
+static SMALL: [Program; 3] = [
+    Program::of::<Pause>(),
+    Program::of::<Resume>(),
+    Program::of::<demo::Args>(),
+];
+
+/// Returns the program that runs a verb.
+fn named(verb: &str) -> Option<&'static Program> {
+    Program::named(verb).or_else(|| SMALL.iter().find(|program| program.verb() == verb))
 }
 
 /// All verbs, grouped by purpose.
@@ -153,7 +155,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "merge-driver",
         ],
     ),
-    ("About Tavern", &["help", "manual", "completions", "links"]),
+    ("About Tavern", &ABOUT),
 ];
 
 /// The verbs that people type on the first day.
@@ -164,6 +166,7 @@ const FIRST: [&str; 12] = [
 
 /// Returns the verbs for which `is_wanted`, with their jobs, under their groups' headings.
 fn grouped(is_wanted: &dyn Fn(&str) -> bool) -> String {
+    let width = human::columns_of(io::stdout()).unwrap_or(usize::MAX);
     let mut text = String::new();
     for (heading, verbs) in GROUPS {
         let wanted: Vec<&str> = verbs
@@ -174,7 +177,6 @@ fn grouped(is_wanted: &dyn Fn(&str) -> bool) -> String {
         if wanted.is_empty() {
             continue;
         }
-        let width = human::columns_of(io::stdout()).unwrap_or(usize::MAX);
         let rows = wanted.iter().map(|verb| row(verb, &job(verb), width));
         text += &format!("{heading}\n{}\n", rows.collect::<String>());
     }
@@ -202,16 +204,11 @@ const VERB_COLUMN: usize = 14;
 
 /// Returns the verb's job, in one line.
 fn job(verb: &str) -> String {
-    let of_program = Program::named(verb).map(Program::job);
+    let of_program = named(verb).map(Program::job);
     let of_alias = || Alias::named(verb).map(|alias| alias.job.to_owned());
-    let of_small = || {
-        let small = small().into_iter().find(|program| program.verb() == verb);
-        small.map(|program| program.job())
-    };
     let of_others = || about_programs(verb)?.get_about().map(ToString::to_string);
     of_program
         .or_else(of_alias)
-        .or_else(of_small)
         .or_else(of_others)
         .unwrap_or_default()
 }
@@ -237,10 +234,9 @@ fn page() -> Command {
 
 /// Returns the command for completion: all verbs with all flags.
 fn whole() -> Command {
-    let small = small();
     let verbs = PROGRAMS
         .iter()
-        .chain(&small)
+        .chain(&SMALL)
         .map(|program| program.command().name(program.verb()));
     let aliases = ALIASES
         .iter()
@@ -341,7 +337,7 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
             let verbs = all_verbs().map(|verb| Command::new(verb).about(job(verb)));
             end(manual(command().subcommands(verbs)))
         }
-        (Some(of), _) => match Program::named(of).or(Alias::named(of).map(Alias::program)) {
+        (Some(of), _) => match named(of).or_else(|| Alias::named(of).map(Alias::program)) {
             Some(program) => end(manual(program.command())),
             None => end(Err(unknown(of))),
         },
