@@ -20,7 +20,7 @@ use super::{CliError, Context, Exit, Verb};
 pub struct Pause {
     /// The reason, which agents and `tavern status` show
     #[arg(value_name = "WHY")]
-    pub why: Option<String>,
+    pub why: Vec<String>,
 }
 
 impl Verb for Pause {
@@ -28,7 +28,7 @@ impl Verb for Pause {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let why = self.why.unwrap_or_default();
+        let why = self.why.join(" ");
         let text = if why.is_empty() {
             String::new()
         } else {
