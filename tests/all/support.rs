@@ -599,6 +599,15 @@ impl Running {
         rustix::process::kill_process(self.pid(), signal).expect("it runs, and is ours");
     }
 
+    /// Stops it, until it is sent `CONT`.
+    pub fn stops(&self) {
+        use rustix::process::{Signal, WaitOptions, waitpid};
+        self.signal(Signal::STOP);
+        let waited = waitpid(Some(self.pid()), WaitOptions::UNTRACED);
+        let (_, status) = waited.expect("it is ours").expect("it is waited for");
+        assert!(status.stopped(), "{status:?}");
+    }
+
     /// Sends a signal to all of its group, as a terminal does at Ctrl-C.
     pub fn signal_group(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process_group(self.pid(), signal).expect("it runs, and is ours");

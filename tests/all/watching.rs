@@ -313,6 +313,8 @@ fn a_run_whose_set_up_took_long_is_looked_at_as_soon_as_it_begins() {
 #[test]
 fn whose_files_are_spoilt_is_not_watched_and_that_is_said() {
     let (scratch, agent) = breaking("warn");
+    // It would write the file anew.
+    agent.stops();
     scratch.write(".tavern/runs/T-1@1/activity.json", "garbage");
     let ran = scratch.at("+10", "tavern-watch", &["--once"]);
     assert!(ran.code != Some(0), "{ran}");
@@ -320,6 +322,7 @@ fn whose_files_are_spoilt_is_not_watched_and_that_is_said() {
     scratch
         .run("tavern-status", &["--health"])
         .says("what agents do can't be read");
+    agent.signal(Signal::CONT);
     scratch.write(".tavern/worktrees/go", "");
     agent.end().ends(0);
 }

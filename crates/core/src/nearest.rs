@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::ops::Range;
 
-use crate::markup::leading_id;
+use crate::markup::{bullet_end, leading_id};
 use crate::merge::{ALIKE, likeness};
 use crate::metadata::{Owner, find_parenthesis};
 
@@ -215,7 +215,7 @@ struct ItemLine<'l> {
 }
 
 fn item(line: &str) -> Option<ItemLine<'_>> {
-    let rest = line.strip_prefix(['-', '*', '+'])?.trim_start();
+    let rest = line[bullet_end(line, 0)?..].trim_start();
     let (mark, words) = rest.strip_prefix('[')?.split_once(']')?;
     if mark.len() > 1 {
         return None;
@@ -290,6 +290,11 @@ mod tests {
             (
                 "- [ ] T-6: Typed 7 a7 b7 c7\n",
                 "- [ ] T-6: Typed 8 a8 b8 c8\n",
+                true,
+            ),
+            (
+                "1. [ ] T-6: Typed 7 a7 b7 c7\n",
+                "1. [ ] T-6: Typed 8 a8 b8 c8\n",
                 true,
             ),
             (
