@@ -29,7 +29,7 @@ use super::hints;
 use super::human;
 use super::output::ROOM;
 use super::pause::{Pause, Resume};
-use super::program::{PROGRAMS, Program, usage};
+use super::program::{PROGRAMS, Program, SMALL, called_verb, usage};
 use super::shared::{Format, Shared};
 
 /// One line of the list.
@@ -43,7 +43,10 @@ struct ListedProgram {
 pub fn main() -> ExitCode {
     keep_inherited();
     let line: Vec<OsString> = std::env::args_os().collect();
-    if let Some(program) = line.first().and_then(|called| linked(called)) {
+    if let Some(program) = line
+        .first()
+        .and_then(|called| Program::named(called_verb(called)?))
+    {
         return program.start(program.name, &line[1..]).into();
     }
     match complete::answer(whole, &line) {
@@ -51,12 +54,6 @@ pub fn main() -> ExitCode {
         Ok(true) => Exit::Done.into(),
         Err(error) => usage(&error).into(),
     }
-}
-
-/// Returns the program that `called`, the path of this one, is named after.
-fn linked(called: &OsStr) -> Option<&'static Program> {
-    let name = Path::new(called).file_name()?.to_str()?;
-    Program::named(name.strip_prefix("tavern-")?)
 }
 
 fn start(arguments: &[OsString]) -> Exit {
@@ -103,7 +100,7 @@ fn start(arguments: &[OsString]) -> Exit {
 }
 
 /// Verbs that are no programs of their own.
-static SMALL: [Program; 3] = [
+static OTHERS: [Program; 3] = [
     Program::of::<Pause>(),
     Program::of::<Resume>(),
     Program::of::<demo::Args>(),
@@ -111,7 +108,7 @@ static SMALL: [Program; 3] = [
 
 /// Returns the program that runs a verb.
 fn named(verb: &str) -> Option<&'static Program> {
-    Program::named(verb).or_else(|| SMALL.iter().find(|program| program.verb() == verb))
+    Program::named(verb).or_else(|| OTHERS.iter().find(|program| program.verb() == verb))
 }
 
 /// All verbs, grouped by purpose.
@@ -236,7 +233,7 @@ fn page() -> Command {
 fn whole() -> Command {
     let verbs = PROGRAMS
         .iter()
-        .chain(&SMALL)
+        .chain(&OTHERS)
         .map(|program| program.command().name(program.verb()));
     let aliases = ALIASES
         .iter()
@@ -355,10 +352,17 @@ fn links(folder: &Path) -> Result<Exit, CliError> {
     let is_here = own
         .parent()
         .is_some_and(|parent| folder.canonicalize().is_ok_and(|folder| folder == parent));
-    let target = if is_here { Path::new("tavern") } else { &own };
+    let small = own.with_file_name(SMALL[0].name);
+    let has_small = std::fs::symlink_metadata(&small).is_ok_and(|file| file.is_file());
     let mut made = 0_usize;
     for program in PROGRAMS {
         let link = folder.join(program.name);
+        let is_small = has_small && SMALL.iter().any(|small| small.name == program.name);
+        let file = if is_small { &small } else { &own };
+        let target = match file.file_name() {
+            Some(name) if is_here => Path::new(name),
+            _ => file,
+        };
         match std::fs::read_link(&link) {
             Ok(old) if old == target => continue,
             Ok(_) => std::fs::remove_file(&link)?,

@@ -1,7 +1,8 @@
 //! The table of programs, and how one is run.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -27,7 +28,7 @@ pub struct Program {
     run: fn(&ArgMatches, &Context) -> Result<Exit, CliError>,
 }
 
-/// All programs, in the order in which users meet them. A test checks the table against `src/bin` and the spec.
+/// All programs, in the order in which users meet them. A test checks the table against the spec.
 pub const PROGRAMS: &[Program] = &[
     Program::of::<init::Args>(),
     Program::of::<add::Args>(),
@@ -63,12 +64,29 @@ pub const PROGRAMS: &[Program] = &[
     Program::of::<merge_driver::Args>(),
 ];
 
-/// Runs the verb `V` as a program's `main`.
-pub fn main<V: Verb>() -> ExitCode {
+/// The programs that the file `tavern-claim` holds, by its links' names.
+pub const SMALL: [Program; 3] = [
+    Program::of::<claim::Args>(),
+    Program::of::<report::Args>(),
+    Program::of::<reap::Args>(),
+];
+
+/// The `main` of `tavern-claim`.
+pub fn small() -> ExitCode {
     keep_inherited();
-    Program::of::<V>()
-        .start(V::NAME, &std::env::args_os().skip(1).collect::<Vec<_>>())
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let called = line.first().and_then(|called| called_verb(called));
+    let is_called = |program: &&Program| called == Some(program.verb());
+    let program = SMALL.iter().find(is_called).unwrap_or(&SMALL[0]);
+    program
+        .start(program.name, line.get(1..).unwrap_or_default())
         .into()
+}
+
+/// Returns the verb of a program called through a link named `tavern-VERB`.
+pub(super) fn called_verb(called: &OsStr) -> Option<&str> {
+    let name = Path::new(called).file_name()?.to_str()?;
+    name.strip_prefix("tavern-")
 }
 
 impl Program {

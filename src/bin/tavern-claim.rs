@@ -1,5 +1,5 @@
-//! `tavern-claim`: see `src/claim.rs`.
+//! `tavern-claim`: the verbs that shell loops call most, without the rest of `tavern`.
 
 fn main() -> std::process::ExitCode {
-    tavern::main::<tavern::claim::Args>()
+    tavern::program::small()
 }

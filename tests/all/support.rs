@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tavern::PROGRAMS;
+use tavern::{PROGRAMS, SMALL};
 use tempfile::TempDir;
 
 /// How long a condition may take before the test fails; never how long anything should take.
@@ -460,14 +460,19 @@ pub fn program(name: &str) -> PathBuf {
     static LINKS: OnceLock<()> = OnceLock::new();
     let one = Path::new(env!("CARGO_BIN_EXE_tavern"));
     LINKS.get_or_init(|| {
-        for linked in PROGRAMS.iter().filter(|linked| !OWN.contains(&linked.name)) {
+        for linked in PROGRAMS
+            .iter()
+            .filter(|linked| linked.name != SMALL[0].name)
+        {
             let link = one.with_file_name(linked.name);
-            if fs::read_link(&link).is_ok_and(|target| target == Path::new("tavern")) {
+            let is_small = SMALL.iter().any(|small| small.name == linked.name);
+            let target = if is_small { SMALL[0].name } else { "tavern" };
+            if fs::read_link(&link).is_ok_and(|found| found == Path::new(target)) {
                 continue;
             }
             // Another test process may be about to do the same.
             let fresh = one.with_file_name(format!("{}.{}", linked.name, std::process::id()));
-            std::os::unix::fs::symlink("tavern", &fresh).expect("the build folder is ours");
+            std::os::unix::fs::symlink(target, &fresh).expect("the build folder is ours");
             fs::rename(&fresh, &link).expect("the build folder is ours");
         }
     });
@@ -475,14 +480,6 @@ pub fn program(name: &str) -> PathBuf {
     assert!(path.exists(), "{} is not built", path.display());
     path
 }
-
-/// The programs that are files of their own.
-pub const OWN: [&str; 4] = [
-    "tavern-claim",
-    "tavern-spawn",
-    "tavern-report",
-    "tavern-reap",
-];
 
 /// A program about to be run.
 pub struct Run {

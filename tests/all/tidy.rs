@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 
 use tavern::{Exit, PROGRAMS};
 
-use crate::support::OWN;
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -186,18 +184,6 @@ fn no_test_is_ignored_or_forgotten() {
 
 #[test]
 fn every_program_is_in_every_table() {
-    let names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
-    let files: BTreeSet<String> = rust_files("src/bin")
-        .iter()
-        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
-        .collect();
-    let own: BTreeSet<String> = ["tavern"]
-        .iter()
-        .chain(&OWN)
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(files, own, "files in src/bin");
-    assert!(OWN.iter().all(|name| names.contains(name)), "{names:?}");
     let wanted: Vec<Vec<String>> = PROGRAMS
         .iter()
         .map(|program| vec![format!("`tavern {}`", program.verb()), program.job()])
