@@ -32,7 +32,7 @@ const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Mod
 /// written as in a queue, with its box.
 #[derive(Default, clap::Args)]
 pub struct Args {
-    /// The title: what is to be done
+    /// The title of the item
     #[arg(value_name = "TITLE")]
     pub title: Vec<String>,
 
@@ -55,11 +55,11 @@ pub struct Args {
     #[arg(long, value_name = "COMMAND")]
     pub done_when: Vec<String>,
 
-    /// When it is to be done: `2026-11-22 10:00`, or a day
+    /// The due time: `2026-11-22 10:00`, or a day
     #[arg(long, value_name = "TIME")]
     pub due: Option<String>,
 
-    /// What it needs here: a program, a file, an account, or a variable such as '$TOKEN'; may be given several times
+    /// A requirement: a program, a file, an account, or a variable such as '$TOKEN'; may be given several times
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub needs: Vec<String>,
 
@@ -75,23 +75,23 @@ pub struct Args {
     #[arg(long)]
     pub model: Option<String>,
 
-    /// When it waits for a person to allow it: start or merge; may be given several times
+    /// A step that needs a person's permission: start or merge; may be given several times
     #[arg(long, value_name = "WHEN", value_delimiter = ',', value_parser = consent_named)]
     pub approve: Vec<Consent>,
 
-    /// Who has to approve it: a role, `person` or `none`; may be given several times
+    /// A required reviewer: a role, `person` or `none`; may be given several times
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     pub review: Vec<String>,
 
-    /// How often it is tried at most
+    /// The maximum number of attempts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
 
-    /// How long it waits at most for an answer, a release or its children, such as 2d; 0 for ever
+    /// The maximum wait for an answer, a release or its children, such as 2d; 0 for no limit
     #[arg(long, value_name = "TIME")]
     pub max_wait: Option<Period>,
 
-    /// What one run of it may use: `usd=2,minutes=30`; also tokens, turns and memory_mb
+    /// The budget of one run: `usd=2,minutes=30`; also tokens, turns and memory_mb
     #[arg(long, value_name = "WHAT=N,…", value_delimiter = ',', value_parser = amount_of)]
     pub budget: Vec<(String, Value)>,
 
@@ -99,8 +99,8 @@ pub struct Args {
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true)]
     pub parent: Option<Option<ItemName>>,
 
-    /// What happens when this child has used up its attempts: retry (all of them once more, then escalate), escalate (the
-    /// parent waits for a person) or go_on (the parent is told)
+    /// The action once this child's attempts are used up: retry (all of them once more, then escalate), escalate (the parent
+    /// waits for a person) or go_on (the parent is notified)
     #[arg(long, value_name = "ACTION", value_parser = on_failure_named)]
     pub on_failure: Option<OnFailure>,
 
@@ -450,23 +450,23 @@ impl Typed {
         let Some(item) = items.next().filter(|item| !document.title(item).is_empty()) else {
             return Err(CliError::usage(
                 "an item needs a title",
-                "tavern add \"what is to be done\"",
+                "tavern add \"…\"",
             ));
         };
         if items.next().is_some() {
             let hint = "add them one by one, or write them into the queue's file, which you may edit at any time";
             return Err(CliError::usage("one item at a time", hint));
         }
-        let open = "an item that is added is open: leave out what is in its box";
+        let open = "a new item is open: leave its box empty";
         if item.checked || !parse(text).0.own.is_empty() {
             return Err(CliError::usage(
-                "this one is ticked, or marked as its owner's own",
+                "the item is ticked, or marked as its owner's own",
                 open,
             ));
         }
         if !matches!(item.status, Status::Draft | Status::Pending) {
             let message = format!(
-                "an item begins as pending or draft, and not as {}",
+                "a new item is pending or draft, not {}",
                 item.status
             );
             return Err(CliError::usage(
@@ -591,7 +591,7 @@ fn stays_in_sandbox(
         return Ok(());
     }
     let message =
-        format!("an agent in a sandbox hands out nothing to a role without one, such as `{role}`");
+        format!("a sandboxed agent can't add items for a role without a sandbox, such as `{role}`");
     Err(CliError::refused(
         message,
         "name a role with `sandbox: true`: --role NAME",
@@ -633,7 +633,7 @@ fn amount_of(text: &str) -> Result<(String, Value), String> {
         .parse()
         .map(u64::into)
         .or_else(|_| most.parse().map(f64::into));
-    let number: Value = number.map_err(|_| format!("`{most}` is no number"))?;
+    let number: Value = number.map_err(|_| format!("`{most}` is not a number"))?;
     let pair = Value::Mapping([(what.into(), number.clone())].into_iter().collect());
     let read: Result<Budget, _> = serde_yaml::from_value(pair);
     read.map(|_| (what.to_owned(), number))

@@ -123,7 +123,7 @@ impl Verb for Args {
                 return Ok(context.interrupted().unwrap_or(exit));
             }
             End::Empty => Some(format!(
-                "nothing is left that a {} could do; see tavern status",
+                "no items are left for a {}; see tavern status",
                 self.role
             )),
             End::Stopped(reason) if reason.is_empty() => Some(".tavern/STOP is there".to_owned()),
@@ -146,7 +146,7 @@ pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<()
         .settings()
         .map_err(tavern_run::Error::from)?;
     if let Switch::Stopped(reason) | Switch::Paused(reason) = site.board.switch() {
-        let message = format!("nothing new is begun here: {reason}");
+        let message = format!("no new runs start here: {reason}");
         return Err(CliError::refused(
             message,
             "remove .tavern/STOP or .tavern/PAUSE",

@@ -78,7 +78,7 @@ pub(super) const ALIASES: [Alias; 8] = [
     },
     Alias {
         verb: "retry",
-        job: "Try a dead item again, with all its attempts",
+        job: "Retry a dead item, with all its attempts",
         arguments: "ID",
         of: "release",
         flags: &["--revive"],

@@ -16,34 +16,34 @@ use inquiry::inquire;
 use intent::Intent;
 use searched::Searched;
 
-/// Ask what was done and said before: in items, runs, learnings and the log
+/// Ask a question about the board: search items, runs, learnings and the log
 ///
-/// The words of the question are looked for, in English also in other forms of theirs. What tells most of them is printed first,
-/// with what to type to see all of it. With `ask: role` in config.yaml an agent answers from that. What is no question is work: it is
-/// queued for a planner, as `tavern plan` does.
+/// Searches for the words of the question, in English also for their other forms. Prints the best match first, and the command
+/// that shows all of it. With `ask: role` in config.yaml an agent answers from the matches. Text that is no question is work:
+/// it is queued for a planner, as by `tavern plan`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What you want to know, or to have done; `-`, or nothing, reads it from standard input
+    /// The question, or the work; `-`, or nothing, reads it from standard input
     #[arg(value_name = "QUESTION")]
     pub words: Vec<String>,
 
-    /// How many sources are shown
+    /// The maximum number of sources
     #[arg(long, short = 'N', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub most: u16,
 
-    /// Take it as a question, or as work, however it sounds
+    /// Treat the text as a question or as work, regardless of its wording
     #[arg(long = "as", value_name = "KIND")]
     pub intent: Option<Intent>,
 
-    /// The queue for what is work
+    /// The queue for work
     #[arg(long, value_name = "QUEUE", default_value = "main")]
     pub queue: String,
 
-    /// The role whose agent answers, from what was found [default: `ask: role` of config.yaml, else none does]
+    /// The role that answers from the matches [default: `ask: role` of config.yaml, else none]
     #[arg(long, conflicts_with = "no_model")]
     pub role: Option<String>,
 
-    /// Print what the search finds, and no more
+    /// Print the matches only, without an agent's answer
     #[arg(long)]
     pub no_model: bool,
 
@@ -80,7 +80,7 @@ impl Verb for Args {
         let example = "tavern ask \"did we check the backup?\"";
         let text = words_for_agent(
             &self.words,
-            ["question", "what to ask"],
+            ["question", "the question"],
             "ask less at once",
             example,
         )?;
@@ -113,7 +113,7 @@ impl Verb for Args {
                 }
                 .run(context)?;
                 if self.intent.is_none() {
-                    context.out.note("it was taken for work; to ask what is known instead: tavern ask --as question …");
+                    context.out.note("queued as work; to ask a question instead: tavern ask --as question …");
                 }
                 Ok(exit)
             }

@@ -31,7 +31,7 @@ struct Record<'a> {
 pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exit, CliError> {
     let has_terminal = io::stdin().is_terminal();
     if !has_terminal && !context.is_dry {
-        let message = "--chat needs a terminal, and standard input is none";
+        let message = "--chat needs a terminal, and standard input is not one";
         let hint = format!(
             "to send a message instead: tavern tell {name} \"…\"; to have it worked on: tavern agent --once"
         );
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     let how = if is_lost {
         "now held by another agent"
     } else {
-        "as it was"
+        "unchanged"
     };
     context.out.record(
         &record,

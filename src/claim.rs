@@ -26,12 +26,12 @@ use super::shared::person;
 use super::sibling::run_sibling;
 use super::{CliError, Context, Exit, ItemName, Verb, hints, human};
 
-/// Take the next item that may be worked on, under a lease
+/// Claim the next eligible item, under a lease
 ///
-/// Prints the item, or with `--format env` what a shell needs for it. Exits with 3 when there is nothing to take.
+/// Prints the item, or with `--format env` its variables for a shell. Exits with 3 if no item is eligible.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Take this item, if it may be taken: by its ID, or by its line, such as TODO.md:12
+    /// Claim this item, if it is eligible: by its ID, or by its line, such as TODO.md:12
     #[arg(long, value_name = "ID")]
     pub task: Option<ItemName>,
 
@@ -61,15 +61,15 @@ pub struct Args {
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<String>,
 
-    /// How long the lease lasts unless it is renewed [default: `lease` of config.yaml]
+    /// The duration of the lease unless it is renewed [default: `lease` of config.yaml]
     #[arg(long, value_name = "TIME")]
     pub lease: Option<Period>,
 
-    /// The lease ends as soon as this process does: `--pid $$` in a shell loop
+    /// End the lease as soon as this process ends: `--pid $$` in a shell loop
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
 
-    /// Wait until an item can be taken, for at most this time if one is given
+    /// Wait until an item is eligible, at most for this time if given
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, conflicts_with = "dry_run")]
     pub wait: Option<Option<Period>>,
 
@@ -305,7 +305,7 @@ fn give_back(site: &Site, Claimed { task, lease, .. }: &Claimed) {
         not_before: None,
         most: site.config.max_returns,
     };
-    let reason = "what was taken could not be told".to_owned();
+    let reason = "the claimed item could not be printed".to_owned();
     let event = Event::Return {
         token: lease.token,
         retry,
@@ -461,10 +461,10 @@ fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliE
         }
         (None, None) => match site.board.removed_queues()?.first() {
             Some(lost) => hints::of_lost(&site.board, lost),
-            None => "add one: tavern add \"what is to be done\"".to_owned(),
+            None => "add one: tavern add \"…\"".to_owned(),
         },
     };
-    Ok(CliError::new(Exit::NothingToDo, "there is nothing to take").with_hint(hint))
+    Ok(CliError::new(Exit::NothingToDo, "no item is eligible").with_hint(hint))
 }
 
 fn explain_one(found: &Found, id: Option<&TaskId>, lacking: Option<Lack>) -> CliError {

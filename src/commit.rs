@@ -8,8 +8,8 @@ use super::{CliError, Context, Exit, Verb};
 
 /// Commit the queues to git, and nothing else
 ///
-/// On the branch tavern/board, with a message that tells what became of which item since the last time. Agents do it by themselves
-/// when they end, and every 30 seconds while they work. No other branch, no index and no checkout changes.
+/// Commits to the branch tavern/board, with a message that lists the changes of items since the last commit. Agents do so
+/// themselves when they end, and every 30 seconds while they work. No other branch, no index and no checkout changes.
 #[derive(clap::Args)]
 pub struct Args {}
 
@@ -28,7 +28,7 @@ impl Verb for Args {
             }
             None => context
                 .out
-                .note("nothing to commit: git has the queues as they are; see them: tavern status"),
+                .note("nothing to commit: the queues in git are up to date; see them: tavern status"),
         }
         Ok(Exit::Done)
     }

@@ -16,7 +16,7 @@ use tavern_sys::process::{
 
 use super::{CliError, Context, Exit, Format, Verb};
 
-/// Show it all at work: three items, two agents, a temporary repository
+/// Show a board at work: three items, two agents, a temporary repository
 ///
 /// No model, no key and no network: the items are worked by the shell runner. Nothing is left behind.
 #[derive(clap::Args)]
@@ -42,18 +42,18 @@ const STEPS: [(&str, &str); 11] = [
         "sed -n '/^## Pending/,/^## In/p' .tavern/queues/main.md",
     ),
     (
-        "Two agents. Each item gets a worktree and a branch; what passes its `done_when` is merged:",
+        "Two agents. Each item gets a worktree and a branch; work that passes its `done_when` is merged:",
         "tavern drain --agents 2",
     ),
-    ("What happened, from the event log:", "tavern log"),
+    ("The event log:", "tavern log"),
     (
-        "The integration branch, and what is in it:",
+        "The integration branch, and its content:",
         "git log --graph --oneline tavern/integration",
     ),
     ("", "git ls-tree --name-only tavern/integration"),
     ("", "git show tavern/integration:mug.txt"),
     (
-        "Your own checkout is as it was, but for the board:",
+        "Your own checkout is unchanged, apart from the board:",
         "git status --short --branch",
     ),
 ];

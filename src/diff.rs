@@ -17,10 +17,10 @@ use super::{CliError, Context, Exit, ItemName, Verb, human};
 /// The heading of uncommitted changes.
 const NOT_COMMITTED: &str = "not committed yet:\n";
 
-/// Show all that an item's commits change, against where they began
+/// Show the changes of an item's commits against their base
 ///
-/// Of work that is merged, what its merge brought; of all other work, what its branch has that the integration branch
-/// has not. What an agent left uncommitted, and Tavern kept, comes after it; and while one works, what it has not committed yet.
+/// For merged work, the changes of its merge; for other work, the changes on its branch that the integration branch lacks. Then
+/// the uncommitted changes that Tavern kept of an agent, and those of a running agent.
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
@@ -102,7 +102,7 @@ impl Verb for Args {
                 .record(&record, painted(&(text + &part.patch.text)).trimmed())?;
             if part.patch.is_cut {
                 context.out.note(format!(
-                    "it is long, and more is left out; all of it: git diff {base} {tip}"
+                    "truncated; all of it: git diff {base} {tip}"
                 ));
             }
         }
@@ -121,14 +121,14 @@ impl Verb for Args {
             )?;
             if *is_cut {
                 context.out.note(format!(
-                    "it is long, and more is left out; it is in {}",
+                    "truncated; all of it is in {}",
                     quoted(folder)
                 ));
             }
         }
         if parts.is_empty() && uncommitted.is_none() {
             context.out.note(format!(
-                "there is no commit of {task} here; what became of it: tavern log {task}"
+                "no commit of {task} here; see its history: tavern log {task}"
             ));
             return Ok(Exit::NothingToDo);
         }
@@ -163,7 +163,7 @@ pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<Str
     let uncommitted = uncommitted.map(|patch| format!("{NOT_COMMITTED}{}", patch.text));
     let text: Vec<String> = parts.iter().map(part).chain(uncommitted).collect();
     Ok(if text.is_empty() {
-        format!("there is no commit of {id} here")
+        format!("no commit of {id} here")
     } else {
         text.join("\n")
     })

@@ -31,23 +31,23 @@ const MOST_ROUNDS: usize = 10;
 
 /// Open a queue or an item in your editor, and merge what you save
 ///
-/// The editor is $VISUAL, $EDITOR, git's core.editor or vi. It works on a copy: others go on meanwhile, and what you and they
-/// changed is merged when it ends. If there is an error, it is opened again, with the error above its line.
+/// The editor is $VISUAL, $EDITOR, git's core.editor or vi. It works on a copy: agents go on meanwhile, and all changes are
+/// merged when it ends. If there is an error, it is opened again, with the error above its line.
 #[derive(clap::Args)]
 pub struct Args {
     /// A queue, by name or path; or an item, by its ID or its line, such as TODO.md:12
     #[arg(value_name = "QUEUE|ID", default_value = "main")]
     pub what: String,
 
-    /// Take a save that was set aside for what its queue is to be, without an editor
+    /// Accept a save that was set aside as the new text of its queue, without an editor
     #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "discard"])]
     pub accept: Option<PathBuf>,
 
-    /// Throw away a save that was set aside
+    /// Discard a save that was set aside
     #[arg(long, value_name = "FILE", conflicts_with = "what")]
     pub discard: Option<PathBuf>,
 
-    /// List the texts that stood in the queue's file, the newest first
+    /// List the earlier texts of the queue, newest first
     #[arg(long, conflicts_with_all = ["accept", "discard", "show", "restore"])]
     pub texts: bool,
 
@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["accept", "discard", "restore"])]
     pub show: Option<String>,
 
-    /// Make the queue one of these texts, but for what somebody holds and what has ended since
+    /// Restore one of these texts, except for items that are held or have ended since
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["accept", "discard"])]
     pub restore: Option<String>,
 }
@@ -98,7 +98,7 @@ impl Verb for Args {
                 .transpose()?;
             board.discard(&aside)?;
             let words = format!(
-                "what was saved is thrown away, and {} stands as it was",
+                "the save is discarded; {} is unchanged",
                 aside.queue.id
             );
             return told(context, &aside.queue.id, edited.as_ref(), &words);
@@ -184,7 +184,7 @@ fn aside(context: &Context, board: &Board, file: &Path) -> Result<SetAside, CliE
         .set_aside()
         .into_iter()
         .find(|aside| fs::canonicalize(&aside.path).ok() == path);
-    let hint = "these are named by: tavern check";
+    let hint = "list them: tavern check";
     found.ok_or_else(|| {
         CliError::usage(
             format!("`{}` is not a save that was set aside", file.display()),
@@ -220,7 +220,7 @@ fn told(
     let text = match (words.is_empty(), edited.is_changed) {
         (false, _) => words.join("\n"),
         (true, true) => format!("the text of {queue} was changed"),
-        (true, false) => "nothing was changed: others had done the same, or hold it".to_owned(),
+        (true, false) => "nothing was changed: others made the same change, or hold the item".to_owned(),
     };
     context.out.record(&record, text)?;
     edited
@@ -352,7 +352,7 @@ impl Copy {
                 return Ok(None);
             }
             if typed.trim().is_empty() && !self.own().trim().is_empty() {
-                context.out.note("the copy is empty, so it is not used");
+                context.out.note("the copy is empty and was ignored");
                 return Ok(None);
             }
             let faults = self.faults(context, board, &typed)?;

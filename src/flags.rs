@@ -13,7 +13,7 @@ use super::{CliError, Context, ItemName};
 /// Whether it is only said what would be done.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct DryRun {
-    /// Print what would be done, and change nothing
+    /// Print the changes without making them
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
@@ -100,11 +100,11 @@ impl AgentProgram {
 /// What the runs of a program may use together.
 #[derive(Clone, Debug, clap::Args)]
 pub struct OwnCaps {
-    /// End when its runs have used so many US dollars together
+    /// End when its runs have used this many US dollars together
     #[arg(long, value_name = "N", value_parser = amount)]
     pub max_usd: Option<f64>,
 
-    /// End when its runs have taken so many minutes together, those side by side one by one
+    /// End when its runs have used this many minutes together; parallel runs add up
     #[arg(long, value_name = "N", value_parser = amount)]
     pub max_minutes: Option<f64>,
 }

@@ -226,7 +226,7 @@ fn command() -> Command {
 /// Returns the command for the help: all verbs, by purpose.
 fn page() -> Command {
     let verbs = grouped(&|_| true);
-    command().help_template(format!("{{about}}\n\nUsage: {{usage}}\n\n{verbs}Each verb but the short ones is a program, too: tavern-VERB\n\n{{options}}\n"))
+    command().help_template(format!("{{about}}\n\nUsage: {{usage}}\n\n{verbs}All verbs except the short ones are programs, too: tavern-VERB\n\n{{options}}\n"))
 }
 
 /// Returns the command for completion: all verbs with all flags.
@@ -263,12 +263,12 @@ fn about_programs(verb: &str) -> Option<Command> {
             .name("manual")
             .about("Show the man page of a verb, or of `tavern` itself")
             .after_help(
-                "Where no terminal looks on it is printed as it is: tavern manual VERB > VERB.1",
+                "Without a terminal it is printed as troff source: tavern manual VERB > VERB.1",
             )
             .arg(of_verb()),
         "completions" => command
             .name("completions")
-            .about("Print what has a shell complete verbs, flags, and what is on the board")
+            .about("Print a shell's completion script for verbs, flags, and names on the board")
             .after_help("In ~/.bashrc: eval \"$(tavern completions bash)\"")
             .arg(
                 Arg::new("shell")

@@ -29,17 +29,17 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         Refusal::WrongStatus { task, status, event } => match (status, event) {
             (Status::Dead, _) => format!("tavern release {task} --revive"),
             (Status::Completed, Kind::Approved | Kind::Rejected) => {
-                format!("look at it: tavern diff {task}; to have it done again: tavern release {task} --reopen")
+                format!("look at it: tavern diff {task}; to redo it: tavern release {task} --reopen")
             }
             (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
             (Status::Waiting, Kind::Approved | Kind::Rejected) => {
                 format!("bring it back into review first: tavern release {task}")
             }
             (Status::Waiting, _) => {
-                format!("tavern tell {task} \"…\" answers its question; what it waits for: tavern status {task}")
+                format!("to answer its question: tavern tell {task} \"…\"; for details: tavern status {task}")
             }
             (_, Kind::Approved | Kind::Rejected) => {
-                format!("only work in review can be; for details: tavern status {task}")
+                format!("it is not in review; for details: tavern status {task}")
             }
             (Status::Draft, _) => {
                 format!("it is a draft; let it be worked on: tavern release {task}")
@@ -47,10 +47,10 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
             _ => format!("for details: tavern status {task}"),
         },
         Refusal::Held { task, .. } | Refusal::StillLive { task, .. } => {
-            format!("wait for it, or see who works on it: tavern status {task}")
+            format!("wait for it, or see its holder: tavern status {task}")
         }
         Refusal::StaleToken { task, .. } | Refusal::NoLease { task, .. } => {
-            format!("where the work is kept: tavern status {task}; what happened: tavern log {task}")
+            format!("for its kept work: tavern status {task}; for its history: tavern log {task}")
         }
         Refusal::SecondApproval { task, .. } => {
             format!("have another agent review it: tavern claim --role reviewer --task {task}")
@@ -62,7 +62,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         }
         Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
         Refusal::NoStep { task, .. } => {
-            format!("the boxes under its title count from 1, ticked ones too; where it stands: tavern status {task}")
+            format!("the boxes under its title count from 1, ticked ones too; see them: tavern status {task}")
         }
         Refusal::Unasked { task } => format!("for details: tavern status {task}"),
         Refusal::EndedParent { task, status } => {
@@ -99,7 +99,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::OlderBoard(_) => "end its programs, then bring it up to date: tavern init".into(),
         Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
         Error::Io { source, path, .. } => return not_written(path, source.kind()),
-        Error::Busy(_) => "try again; who holds it: fuser .git/tavern/lock".into(),
+        Error::Busy(_) => "try again; to see its holder: fuser .git/tavern/lock".into(),
         Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern queue add {}", quoted(name)),
         Error::NoQueue(_) => "list the queues with `tavern queue`, or give a path such as TODO.md".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
@@ -107,10 +107,10 @@ pub(super) fn store(error: &Error) -> Option<String> {
             format!("save the file as UTF-8; to see the place: tavern check {}", quoted(path))
         }
         Error::TooMany(_) => {
-            "move some to another file in .tavern/queues/, or archive what has ended: `archive:` in config.yaml".into()
+            "move some to another file in .tavern/queues/, or archive ended items: `archive:` in config.yaml".into()
         }
         Error::NoTask(task) => {
-            format!("list the items: tavern status --items; what became of one that is gone: tavern log {task}")
+            format!("list the items: tavern status --items; for the history of a removed one: tavern log {task}")
         }
         Error::NoItemAt { nearest: Some((line, title)), .. } => {
             format!("one starts at line {line}: {}", human::title(title))
@@ -136,17 +136,17 @@ pub(super) fn store(error: &Error) -> Option<String> {
 /// Returns the hint after an event that can't be undone.
 fn obstacle(obstacle: &Obstacle) -> String {
     let log = |name: &str| {
-        let rest = "what else can be taken back: tavern undo --list";
+        let rest = "list the other changes that can be undone: tavern undo --list";
         format!(
-            "see what happened, and change the queue's file by hand: tavern log {name} --diff; {rest}"
+            "see its history, and change the queue's file by hand: tavern log {name} --diff; {rest}"
         )
     };
     match obstacle {
-        Obstacle::Nothing => "see what happened: tavern log".to_owned(),
+        Obstacle::Nothing => "see the history: tavern log".to_owned(),
         Obstacle::NoEvent(_) | Obstacle::NoChange { .. } => {
-            "list what can be taken back: tavern undo --list".to_owned()
+            "list the changes that can be undone: tavern undo --list".to_owned()
         }
-        Obstacle::Already { by, .. } => format!("to do it again: tavern undo --event {by}"),
+        Obstacle::Already { by, .. } => format!("to redo it: tavern undo --event {by}"),
         Obstacle::Held(task) => format!("take it from its holder: tavern release {task} --force"),
         Obstacle::InHands { name, now, .. } => match now {
             Some(Status::Dead) => format!("tavern release {name} --revive"),
@@ -166,7 +166,7 @@ fn obstacle(obstacle: &Obstacle) -> String {
             log(name)
         }
         Obstacle::Merged { task, .. } => {
-            format!("to have it done again: tavern release {task} --reopen")
+            format!("to redo it: tavern release {task} --reopen")
         }
         Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
         Obstacle::Lanes { queue, .. } => {
@@ -226,7 +226,7 @@ pub(super) fn run(error: &tavern_run::Error) -> Option<String> {
                 .map(|name| format!("tavern release {} --force", quoted(name)));
             let again = again.collect::<Vec<_>>().join("; ");
             Some(format!(
-                "it is worked as it reads now once it is given back: {again}"
+                "to restart with the new text: {again}"
             ))
         }
         tavern_run::Error::NotTrusted(_) => Some(trust(None)),
@@ -265,15 +265,15 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             of_item(&|id| format!("bring it back: tavern release {id} --revive"))
         }
         Lack::Status(Status::Completed | Status::Cancelled) => match task {
-            Some(id) => format!("to have it done again: tavern release {id} --reopen"),
+            Some(id) => format!("to redo it: tavern release {id} --reopen"),
             None => again(&edit),
         },
         Lack::Held(_) | Lack::Status(Status::InProgress | Status::Reviewing) => {
             of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
-        Lack::Aside => "to have it worked move it to the Pending lane".to_owned(),
-        Lack::LeftOut(mark) => format!("to have it worked take the `{mark}` from its title{edit}"),
+        Lack::Aside => "to have it worked, move it to the Pending lane".to_owned(),
+        Lack::LeftOut(mark) => format!("to have it worked, take the `{mark}` from its title{edit}"),
         Lack::OwnDependency { .. } => format!("{OWN_DEPENDENCY}{edit}"),
         Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
@@ -286,7 +286,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Approval => of_item(&|id| {
             format!("tavern diff {id}, then tavern approve {id}, or tavern reject {id} \"…\"")
         }),
-        Lack::Touches { task, .. } => format!("for what it does: tavern status {task}"),
+        Lack::Touches { task, .. } => format!("for its progress: tavern status {task}"),
         Lack::FailedChild(child) => {
             format!("tavern release {child} --revive, or --cancel to go on without it")
         }
@@ -319,7 +319,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             format!("{mend}: rm .tavern/quota/{}.yaml", quoted(runner))
         }
         Lack::BackOff(_) => return Some(format!("to try it now: tavern release {}", task?)),
-        Lack::Children(_) => of_item(&|id| format!("to go on before: tavern release {id}")),
+        Lack::Children(_) => of_item(&|id| format!("to go on without them: tavern release {id}")),
         Lack::NoRole(_) => {
             format!("add it under `roles:` in .tavern/config.yaml, or name another{edit}")
         }
@@ -379,7 +379,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             quoted(branch)
         ),
         Lack::ForeignTip { branch, tip, known } => format!(
-            "look (git log {known}..{tip}), and take it as it is: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
+            "look (git log {known}..{tip}), and accept it: tavern merge --accept {tip}; or put it back: git update-ref -m back {} {known}",
             quoted(format!("refs/heads/{branch}"))
         ),
         Lack::Capped { scope, measure, .. } => cap(*scope, *measure),
@@ -390,7 +390,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
 
 /// Returns the hint for an ended item without an ID; `edit` is how to edit its queue.
 pub(super) fn again(edit: &str) -> String {
-    format!("to have it done again write `[ ]` there{edit}")
+    format!("to redo it, write `[ ]` there{edit}")
 }
 
 /// Returns the hint for a cap of many runs that is used up.
@@ -495,7 +495,7 @@ const VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["new", "create"],
-        "add an item: tavern add \"what is to be done\"; make a board: tavern init",
+        "add an item: tavern add \"…\"; make a board: tavern init",
     ),
     (
         &["take"],
@@ -507,7 +507,7 @@ const VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["restore", "history"],
-        "the texts that stood in a queue: tavern edit QUEUE --texts; one of them again: tavern edit QUEUE --restore TEXT",
+        "list a queue's earlier texts: tavern edit QUEUE --texts; restore one: tavern edit QUEUE --restore TEXT",
     ),
     (&["accept"], "tavern approve ID"),
     (
@@ -556,7 +556,7 @@ pub(super) const OF_STAYS: &str = "to give one up: tavern release ID --cancel";
 /// Returns the hint for a save that was set aside.
 pub(super) fn of_aside(aside: &SetAside) -> String {
     let file = quoted(&aside.path);
-    format!("if it is meant: tavern edit --accept {file}; if not: tavern edit --discard {file}")
+    format!("to keep it: tavern edit --accept {file}; to drop it: tavern edit --discard {file}")
 }
 
 /// Returns the hint for a known queue whose file is missing.

@@ -24,9 +24,9 @@ pub(super) mod merging;
 /// Make a board in this repository, or bring it up to date
 ///
 /// Writes `.tavern/` with a commented config.yaml, an empty queue and a .gitignore. Git ignores the queues: Tavern keeps their
-/// history on the branch tavern/board, and a clone takes that up here. With `--tracked` they are versioned with the code: then a
+/// history on the branch tavern/board, and a clone restores it from there. With `--tracked` they are versioned with the code: then a
 /// .gitattributes has git merge them item by item, by `tavern merge-driver`, which is set in the repository's own git configuration.
-/// Safe to run again: what is there is kept, and only lines that are missing are added.
+/// Safe to run again: existing files are kept, and only missing lines are added.
 #[derive(clap::Args)]
 pub struct Args {
     /// The agent program of all roles: claude, shell, or another entry of `runners` [default: claude if it is on the
@@ -170,7 +170,7 @@ impl Verb for Args {
         }
         if brought.iter().any(|(name, _)| !board.path(name).exists()) {
             context.out.note(format!(
-                "what was lacking is as the branch {BOARD_BRANCH} has it"
+                "missing files were restored from the branch {BOARD_BRANCH}"
             ));
         }
         let written = board.set_up(&files, &may_replace)?;
@@ -209,7 +209,7 @@ impl Verb for Args {
                 );
             }
             context.out.note(
-                "next: tavern add \"what is to be done\", then tavern agent (or tavern drain)",
+                "next: tavern add \"…\", then tavern agent (or tavern drain)",
             );
         } else {
             self.stands(context, &board)?;
@@ -217,7 +217,7 @@ impl Verb for Args {
         if is_back && files::read_text(board.path("queues/main.md")).is_ok_and(|now| now != queue) {
             context
                 .out
-                .note("the earlier items were restored; to begin afresh: rm -r .tavern .git/tavern; git branch -D tavern/board; tavern init");
+                .note("the earlier items were restored; to start over: rm -r .tavern .git/tavern; git branch -D tavern/board; tavern init");
         }
         // The printed paths are relative to the board's root.
         if here.canonicalize().is_ok_and(|here| here != board.root()) {

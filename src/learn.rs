@@ -14,10 +14,11 @@ use super::human::{self, Painted};
 use super::shared::{held_here, person, words_for_agent};
 use super::{CliError, Context, Exit, OwnRun, Verb};
 
-/// Note what was found out, for later work; list, show and search what is known
+/// Record a learning for later work; list, show and search learnings
 ///
-/// Each learning is a file, `.tavern/knowledge/ID.md`, which you may edit and commit. The prompts of later runs have those
-/// that share a tag with the item, a path with its `touches`, or a parent. Agents that run are told at once, if they hear messages.
+/// Each learning is a file, `.tavern/knowledge/ID.md`, which you may edit and commit. The prompts of later runs have those that
+/// share a tag with the item, a path with its `touches`, or a parent. Running agents receive it at once if their runner takes
+/// messages.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -26,7 +27,7 @@ pub struct Args {
     #[command(flatten)]
     pub new: NewLearning,
 
-    /// Print what would be done, and change nothing
+    /// Print the changes without making them
     #[arg(long, short = 'n', global = true)]
     pub dry_run: bool,
 }
@@ -34,15 +35,15 @@ pub struct Args {
 /// What is to be known.
 #[derive(clap::Args)]
 pub struct NewLearning {
-    /// What was found out; `-`, or nothing, reads it from standard input
+    /// The finding; `-`, or nothing, reads it from standard input
     #[arg(value_name = "TEXT")]
     pub text: Vec<String>,
 
-    /// A tag: items with it are told (repeatable)
+    /// A tag: items with it receive the learning (repeatable)
     #[arg(long = "tag", value_name = "TAG", value_delimiter = ',', value_parser = word)]
     pub tags: Vec<String>,
 
-    /// A path or glob: items that touch it are told (repeatable)
+    /// A path or glob: items that touch it receive the learning (repeatable)
     #[arg(long, value_name = "PATH", value_parser = path_below)]
     pub scope: Vec<String>,
 
@@ -50,7 +51,7 @@ pub struct NewLearning {
     #[arg(long, value_name = "KIND", default_value = "learning", value_parser = kind_named)]
     pub kind: LearningKind,
 
-    /// For how long it is told, such as 90d; or never
+    /// The lifetime, such as 90d; or never
     #[arg(long, value_name = "DURATION", default_value_t = LIFETIME, value_parser = lifetime)]
     pub expires: Period,
 }
@@ -58,12 +59,12 @@ pub struct NewLearning {
 /// What to do with learnings.
 #[derive(clap::Subcommand)]
 pub enum LearnCommand {
-    /// List those that are told to agents, oldest first
+    /// List the learnings that agents receive, oldest first
     List {
         /// Only with this tag
         #[arg(long, value_name = "TAG")]
         tag: Option<String>,
-        /// Also what is told no longer
+        /// Include expired and superseded ones
         #[arg(long)]
         all: bool,
     },
@@ -73,7 +74,7 @@ pub enum LearnCommand {
         #[arg(value_name = "LEARNING")]
         id: String,
     },
-    /// Have it told no longer
+    /// Expire it: agents no longer receive it
     Expire {
         /// The learning
         #[arg(value_name = "LEARNING")]
@@ -84,7 +85,7 @@ pub enum LearnCommand {
         /// The learning
         #[arg(value_name = "LEARNING")]
         id: String,
-        /// What is known now; `-`, or nothing, reads it from standard input
+        /// The new text; `-`, or nothing, reads it from standard input
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
     },
@@ -130,9 +131,9 @@ impl Verb for Args {
             text, tags, scope, ..
         } = &self.new;
         if self.command.is_some() && [text, tags, scope].iter().any(|given| !given.is_empty()) {
-            let hint = "what is for `list` and the like stands behind it; a text may come from standard input: tavern learn -";
+            let hint = "put the arguments of a subcommand after it; to read the text from standard input: tavern learn -";
             return Err(CliError::usage(
-                "one thing at a time: a learning to be noted, or what to do with others",
+                "a text and a subcommand can't be combined",
                 hint,
             ));
         }
@@ -153,7 +154,7 @@ impl Verb for Args {
                 add(context, &site, &learning)?;
                 if learning.tags.is_empty() && learning.scope.is_empty() && learning.task.is_none()
                 {
-                    context.out.note("no item is told it: name a `--tag` of items, or a `--scope` that they touch");
+                    context.out.note("no item receives it: pass a `--tag` of items, or a `--scope` that they touch");
                 }
             }
             Some(LearnCommand::List { tag, all }) => {
@@ -166,7 +167,7 @@ impl Verb for Args {
                 if found == 0 {
                     context
                         .out
-                        .note("nothing is known; note something: tavern learn \"…\" --tag TAG");
+                        .note("no learnings; add one: tavern learn \"…\" --tag TAG");
                 }
             }
             Some(LearnCommand::Show { id }) => {
@@ -187,13 +188,13 @@ impl Verb for Args {
                 let record = known.record(file, &learning);
                 context
                     .out
-                    .record(&record, format!("{id} is told no longer"))?;
+                    .record(&record, format!("{id} is expired"))?;
             }
             Some(LearnCommand::Supersede { id, text }) => {
                 let (file, old) = known.find(&id)?;
                 if let Some(by) = &old.superseded_by {
                     let hint = format!(
-                        "put another in the place of that one: tavern learn supersede {by}"
+                        "supersede that one: tavern learn supersede {by}"
                     );
                     return Err(CliError::refused(
                         format!("`{id}` is superseded by {by}"),
@@ -227,7 +228,7 @@ impl Verb for Args {
                         .all(|word| said.iter().any(|text| text.contains(word)))
                 })?;
                 if found == 0 {
-                    context.out.note("nothing that is known has these words; list all of it: tavern learn list --all");
+                    context.out.note("no learning has these words; list them: tavern learn list --all");
                     return Ok(Exit::NothingToDo);
                 }
             }
@@ -330,7 +331,7 @@ impl<'s> Lookup<'s> {
                     let (id, why) = (human::one_line(&file.id), &problem.message);
                     context
                         .out
-                        .note(format!("{id} is left out: {why}; see where: tavern check"));
+                        .note(format!("{id} is skipped: {why}; see where: tavern check"));
                 }
             }
         }
@@ -346,7 +347,7 @@ impl<'s> Lookup<'s> {
             let record = self.record(file, learning);
             let mark = match (record.state, &learning.superseded_by) {
                 ("valid", _) => String::new(),
-                ("untrusted", _) => "not trusted, and told to no agent: tavern trust".to_owned(),
+                ("untrusted", _) => "not trusted, so no agent receives it: tavern trust".to_owned(),
                 (_, Some(by)) => format!("superseded by {by}"),
                 (state, None) => state.to_owned(),
             };
@@ -377,7 +378,7 @@ fn source(site: &Site, own: Option<OwnRun>) -> Source {
 fn add(context: &Context, site: &Site, learning: &Learning) -> Result<String, CliError> {
     let Some(id) = make_known(site, learning)? else {
         let message =
-            format!("this run has noted {MOST_OF_RUN} learnings, which are the most of one");
+            format!("this run has noted {MOST_OF_RUN} learnings, the limit of a run");
         return Err(CliError::refused(
             message,
             "name the rest at the end of your answer",
@@ -405,7 +406,7 @@ fn said(words: &[String]) -> Result<String, CliError> {
     let shorter = "put it into a file of the project, and name that";
     words_for_agent(
         words,
-        ["learning", "what was found out"],
+        ["learning", "the learning"],
         shorter,
         "tavern learn \"…\" --tag TAG",
     )

@@ -65,9 +65,9 @@ pub(super) fn tell(context: &Context, read: &[QueueRead<'_>]) -> bool {
         if let Some(first) = busy.first() {
             let count = human::count(busy.len(), "item");
             let what = if busy.len() == 1 {
-                "is in progress by hand, and is left to you"
+                "is in progress by hand; agents skip it"
             } else {
-                "are in progress by hand, and are left to you"
+                "are in progress by hand; agents skip them"
             };
             context
                 .out

@@ -22,7 +22,7 @@ use tavern_sys::process::Bell;
 use super::human::Painted;
 use super::{CliError, Context, Exit, Format, ItemName, Verb, human};
 
-/// Show the event log: what happened to which item, when, and by whom
+/// Show the event log: changes of items, with time and author
 #[derive(clap::Args)]
 pub struct Args {
     /// Only events of this item
@@ -37,11 +37,11 @@ pub struct Args {
     #[arg(long, short = 'n', value_name = "N")]
     pub last: Option<usize>,
 
-    /// Only events behind this number, which --verbose and JSON (`seq`) have: who reads the stream goes on where it ended
+    /// Only events after this number, which --verbose and JSON (`seq`) print, to resume a stream
     #[arg(long, value_name = "NUMBER")]
     pub after: Option<u64>,
 
-    /// Only what was found of runs, and what was done about it
+    /// Only diagnoses of runs, and the reactions
     #[arg(long)]
     pub diagnoses: bool,
 
@@ -131,7 +131,7 @@ impl Args {
         seen: u64,
     ) -> Result<(), CliError> {
         if let (Some(task), None) = (task, &self.agent) {
-            let hint = "list the items: tavern status --items; all that has happened: tavern log"
+            let hint = "list the items: tavern status --items; all events: tavern log"
                 .to_owned();
             board
                 .task(task)
@@ -139,19 +139,19 @@ impl Args {
         }
         let text = match (task, &self.agent) {
             _ if seen > 0 && self.after.is_some() => {
-                format!("nothing has happened since; the last event is {seen}")
+                format!("no events since; the last event is {seen}")
             }
             _ if seen > 0 && self.diagnoses => {
-                "no run was in trouble; all that has happened: tavern log".to_owned()
+                "no diagnoses; all events: tavern log".to_owned()
             }
             _ if seen == 0 => {
-                "nothing has happened yet; begin: tavern add \"what is to be done\"".to_owned()
+                "no events yet; add an item: tavern add \"…\"".to_owned()
             }
             (Some(task), _) => {
-                format!("nothing has happened to {task} yet; all that has happened: tavern log")
+                format!("no events of {task} yet; all events: tavern log")
             }
             (None, Some(agent)) => {
-                format!("{agent} has done nothing yet; all that has happened: tavern log")
+                format!("no events of {agent} yet; all events: tavern log")
             }
             (None, None) => return Ok(()),
         };
@@ -289,14 +289,14 @@ pub(super) fn deed(entry: &Entry) -> String {
         },
         Kind::Archived => format!("{task} was moved to the archive{by}"),
         Kind::Sent => format!("{agent} wrote to {task}"),
-        Kind::Told => format!("{task} was told{by}"),
+        Kind::Told => format!("{task} got messages{by}"),
         Kind::Learned => format!("{agent} learned"),
         Kind::Strayed => format!("while {agent} ran {task}"),
         Kind::Diagnosed if matches!(entry.symptom, Some(Symptom::Spending | Symptom::Spent)) => {
             format!("{agent} works on {task}")
         }
         Kind::Diagnosed => format!("{agent} is in trouble with {task}"),
-        Kind::Closed => "a runner takes nothing until you have seen to it".to_owned(),
+        Kind::Closed => "a runner is closed until you fix it".to_owned(),
         Kind::Noted => task,
     };
     if let Some(commit) = &entry.commit {
@@ -325,7 +325,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         let told = more.map_or_else(|| format!(": {cause}"), str::to_owned);
         line.push_str(&human::words(&told));
         line.push_str(if entry.undoes.is_some() {
-            " was taken back"
+            " was undone"
         } else {
             ""
         });

@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(value_name = "ID")]
     pub tasks: Vec<ItemName>,
 
-    /// Only take the integration branch as it is at COMMIT, where neither Tavern nor you have put it
+    /// Only accept that the integration branch was moved to COMMIT, by neither Tavern nor you
     #[arg(long, value_name = "COMMIT", conflicts_with = "tasks")]
     pub accept: Option<String>,
 

@@ -11,9 +11,9 @@ use super::{CliError, Context, Exit, Verb};
 
 /// Merge two versions of a queue item by item, for git
 ///
-/// git calls it, once `tavern init` has set it up; any two versions of a task file can be merged by hand. The result
-/// takes the place of OURS. What truly contradicts stands in it from both sides, in comments that `tavern check` lists,
-/// so the merge goes on. Where it exits with anything but 0 it has written nothing.
+/// git calls it, once `tavern init` has set it up; any two versions of a task file can be merged by hand. The result replaces
+/// OURS. Conflicts are written from both sides, in comments that `tavern check` lists, so the merge goes on. If it exits with
+/// anything but 0 it has written nothing.
 #[derive(clap::Args)]
 pub struct Args {
     /// The common ancestor (git's `%O`)

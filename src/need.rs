@@ -48,7 +48,7 @@ pub(super) fn lacks(
 }
 
 /// Message about a file beside the queues that is no queue.
-pub(super) const NO_QUEUE: &str = "is no queue: nothing in it is worked";
+pub(super) const NO_QUEUE: &str = "is not a queue: its items are not worked";
 
 /// Notes removed queues, files that are no queues, and saves of an older text.
 pub(super) fn tell_of_queues(context: &Context, board: &Board) {
@@ -77,7 +77,7 @@ pub(super) fn losses(board: &Board) -> Vec<String> {
             aside.path.display()
         );
         told.push(format!(
-            "{what}, and the queue stands as it was; {}",
+            "{what}, and the queue is unchanged; {}",
             hints::of_aside(&aside)
         ));
     }
@@ -87,7 +87,7 @@ pub(super) fn losses(board: &Board) -> Vec<String> {
 /// Returns the note that the newest save of `queue` lacks the items `names`, which stay.
 pub(super) fn stays(queue: &str, names: &[String]) -> String {
     format!(
-        "an older text of {queue} was saved, and what it lacks stays: {}",
+        "an older text of {queue} was saved; kept items that it lacks: {}",
         listed(names)
     )
 }
@@ -103,7 +103,7 @@ fn removed(board: &Board) -> Vec<String> {
     let mut told = Vec::new();
     for lost in board.removed_queues().unwrap_or_default() {
         let what = format!(
-            "queue {} was removed, though something is left to do in it",
+            "queue {} was removed with open items",
             lost.queue.id
         );
         told.push(format!("{what}; {}", hints::of_lost(board, &lost)));

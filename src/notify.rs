@@ -7,11 +7,11 @@ use tavern_run::{Error, Trust};
 use super::flags::DryRun;
 use super::{CliError, Context, Exit, Verb};
 
-/// Tell people what needs them, by the channels of config.yaml
+/// Notify people of items that need them, by the channels of config.yaml
 ///
-/// Agents, `tavern drain` and `tavern watch` do so by themselves; this is for a board on which nobody works, from cron for
-/// example, and to see whether a channel works. Each notice is told once by each channel. One that fails is tried again after a
-/// while, for a day, and at once by this program.
+/// Agents, `tavern drain` and `tavern watch` send notices themselves; this program is for an idle board, from cron for example,
+/// and for testing a channel. Each channel sends each notice once. A failed one is retried later, for a day, and at once by
+/// this program.
 #[derive(clap::Args)]
 pub struct Args {
     /// Send a test by each channel, now
@@ -41,14 +41,14 @@ impl Verb for Args {
         let Some(told) = told else {
             context
                 .out
-                .note("another program tells people at the moment, this too");
+                .note("another program is sending notices now, these too");
             return Ok(Exit::Done);
         };
         for delivery in &told {
             context.out.record(delivery, line(delivery))?;
         }
         if told.is_empty() {
-            context.out.note("there is nothing to tell");
+            context.out.note("no notices to send");
         }
         if let Some(exit) = context.interrupted() {
             return Ok(exit);
@@ -63,7 +63,7 @@ fn line(delivery: &Delivery) -> String {
     let failure = delivery
         .failure
         .iter()
-        .map(|why| format!(" (not told: {why})"));
+        .map(|why| format!(" (not sent: {why})"));
     format!(
         "{}: {}{}",
         delivery.channel,

@@ -43,7 +43,7 @@ impl Verb for Pause {
     }
 }
 
-/// Let the agents of this board go on after `tavern pause` or a STOP file
+/// Resume the agents of this board after `tavern pause` or a STOP file
 #[derive(clap::Args)]
 pub struct Resume {}
 

@@ -70,7 +70,7 @@ impl Context {
             .lost_queues()
             .is_ok_and(|lost| lost.iter().any(is_its_own));
         if is_lost && run_sibling("init", folder, &place).is_ok() {
-            let text = format!("{} was gone; what it held was put back", at.display());
+            let text = format!("{} was missing; its queues were restored", at.display());
             self.out.note(text);
             return Ok(Board::find(folder)?);
         }
@@ -81,7 +81,7 @@ impl Context {
         // A board of task files has no queues.
         if found.is_ok() && !place.is_volatile() && has_remote().is_some() {
             let text =
-                format!("the queues are on the remote's {BOARD_BRANCH}; take them up: tavern init");
+                format!("the queues are on the remote's {BOARD_BRANCH}; restore them: tavern init");
             self.out.note(text);
         }
         Ok(found?)
@@ -231,7 +231,7 @@ impl Context {
         let path = self.here().join(name);
         if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
             let message = format!(
-                "the name of `{}` {fault}: nothing in it is read",
+                "the name of `{}` {fault}: it is not read",
                 one_line(name)
             );
             return Err(CliError::usage(message, "give it another name"));
@@ -242,7 +242,7 @@ impl Context {
         let near = file.as_deref().or(near);
         let hint = match near {
             Some(near) => format!("name one that there is: {flag}{}", quoted(near)),
-            None => "write a list first: echo '- [ ] What is to be done' > TODO.md".to_owned(),
+            None => "write a list first: echo '- [ ] Say hello' > TODO.md".to_owned(),
         };
         Err(CliError::from(error).with_hint(hint))
     }

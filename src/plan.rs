@@ -13,18 +13,18 @@ use super::{CliError, Context, Exit, Verb, add, hints};
 /// Maximum length of a title made from a request, in characters.
 const TITLE: usize = 100;
 
-/// Queue a request for a planner, who turns it into items; print the planning item's ID
+/// Queue a request for a planner, which turns it into items; print the planning item's ID
 ///
 /// The request is the arguments, or standard input. Nothing is waited for: `tavern agent --role planner` takes it up, and
 /// adds all items of its plan, or none. The items are ID.1, ID.2 and so on. They have the priority and tags of the request
 /// unless they name their own, and begin in Draft with --draft. With --no-model the request itself becomes one item.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What is wanted
+    /// The request
     #[arg(value_name = "REQUEST")]
     pub request: Vec<String>,
 
-    /// The queue, by name or path, for the planning item and for what comes of it
+    /// The queue, by name or path, for the planning item and its items
     #[arg(long, value_name = "QUEUE", default_value = "main")]
     pub queue: String,
 
@@ -134,7 +134,7 @@ pub(super) fn parted(request: &str) -> Result<(String, Option<String>), CliError
     if request.is_empty() {
         return Err(CliError::usage(
             "a request needs some words",
-            "tavern plan \"what is wanted\"",
+            "tavern plan \"…\"",
         ));
     }
     let (first, rest) = request.split_once('\n').unwrap_or((&request, ""));

@@ -18,8 +18,8 @@ use super::{CliError, Context, Exit, OwnRun, Verb, human};
 
 /// List the queues, make one, or remove one
 ///
-/// They are listed in the order in which agents take from them whose role names none: that of the `priority` in their front matter.
-/// Removed is only one in which nothing is left to do, and nothing is said but its items: those go to its archive.
+/// Queues are listed by the `priority` in their front matter: agents of roles without `queues` take items in this order. A
+/// queue can be removed once it has no open items and no text besides its items; these go to its archive.
 #[derive(clap::Args)]
 pub struct Args {
     /// What to do
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "QUEUE", required_if_eq_any = [("action", "add"), ("action", "remove")])]
     pub name: Option<String>,
 
-    /// The priority of the new queue; 0 is the first to be taken from
+    /// The priority of the new queue; 0 is the most urgent
     #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
     pub priority: Option<u8>,
 
@@ -175,7 +175,7 @@ fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError
     let queue = board.queue(name, &context.here())?;
     let id = &queue.id;
     if queue.path.parent() != Some(&board.path("queues")) || queue.path.is_symlink() {
-        let message = format!("`{id}` is a file of yours, which Tavern does not remove");
+        let message = format!("`{id}` is your own file, which Tavern does not remove");
         return Err(CliError::refused(message, "remove it yourself"));
     }
     if board.is_needed(id) {
@@ -229,7 +229,7 @@ fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError
     {
         let file = quoted(&queue.path);
         context.out.note(format!(
-            "git has it still; to commit that it is gone: git commit -m 'Remove {id}' {file}"
+            "git still tracks it; to commit the removal: git commit -m 'Remove {id}' {file}"
         ));
     }
     Ok(Exit::Done)
@@ -274,12 +274,12 @@ fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(),
         .find(|line| !is_usual(line))
         .map_or(Ok(()), |line| {
             let message = format!(
-                "`{id}` says more than its items: `{}`",
+                "`{id}` has text besides its items: `{}`",
                 human::title(line.trim())
             );
             Err(CliError::refused(
                 message,
-                format!("keep it elsewhere, and take it out here: tavern edit {id}"),
+                format!("move it elsewhere: tavern edit {id}"),
             ))
         })
 }

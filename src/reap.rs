@@ -7,9 +7,9 @@ use super::{CliError, Context, Exit, Verb};
 
 /// Clean up after processes that died: leases, worktrees, temp files
 ///
-/// Nothing that an agent made is thrown away: what a worktree holds is kept under refs/tavern/salvage before the
-/// worktree is removed. Items that ended long ago are moved to their queue's archive; branches that are merged, and what
-/// old runs have left, go. Prints what it does, a line each; `--dry-run` prints the same and does nothing.
+/// No work of an agent is lost: the changes in a worktree are kept under refs/tavern/salvage before it is removed. Items that
+/// ended long ago are moved to their queue's archive; merged branches and leftovers of old runs are removed. Prints each action
+/// in a line; `--dry-run` prints the same and does nothing.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -25,7 +25,7 @@ impl Verb for Args {
         if context.is_dry && !site.board.is_settled()? {
             let what = "a queue was saved by hand, or a program was killed";
             context.out.note(format!(
-                "{what}: the run takes that over first, and may find more to do"
+                "{what}: a real run imports that first, and may find more to do"
             ));
         }
         // Settle first, so that the plan sees no half-finished changes.

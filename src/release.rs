@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["cancel", "force"])]
     pub reopen: bool,
 
-    /// Cancel it: nobody will work on it
+    /// Cancel it: no agent will work on it
     #[arg(long, conflicts_with = "force")]
     pub cancel: bool,
 
@@ -37,11 +37,11 @@ pub struct Args {
     #[arg(long, requires = "cancel")]
     pub children: bool,
 
-    /// Take it from its holder, which is told at its next step
+    /// Take it from its holder, which is notified at its next step
     #[arg(long)]
     pub force: bool,
 
-    /// The reason, in one line; the next agent is told it if the item waited, died, ended or was taken from its holder
+    /// The reason, in one line; the next agent gets it if the item waited, died, ended or was taken from its holder
     #[arg(long, short = 'm', value_name = "TEXT", allow_hyphen_values = true)]
     pub reason: Option<String>,
 

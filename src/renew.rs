@@ -11,7 +11,7 @@ use super::{CliError, Context, Exit, OwnRun, Verb};
 
 /// Extend the lease of an item that you hold
 ///
-/// Exits with 4 if somebody else holds it now: stop working on it then.
+/// Exits with 4 if another agent holds it now: stop working on it then.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -216,7 +216,7 @@ fn unclaimed(task: &TaskId, status: Status) -> CliError {
         status => hints::lack(&Lack::Status(status), Some(task), None).unwrap_or_default(),
     };
     CliError::usage(
-        format!("`{task}` is {status}, and nothing is said of it: no --done, no --token"),
+        format!("`{task}` is {status}, and the report is empty: no --done, no --token"),
         hint,
     )
 }
@@ -224,8 +224,8 @@ fn unclaimed(task: &TaskId, status: Status) -> CliError {
 /// Returns the error for a claimed item that was not worked yet, so that its folder does not exist.
 fn unworked(held: &Claimed) -> CliError {
     let (task, token) = (&held.task.id, held.lease.token);
-    let hint = format!("have it worked: tavern spawn {task} --token {token}");
-    CliError::usage(format!("nothing of `{task}` was worked yet"), hint)
+    let hint = format!("work it: tavern spawn {task} --token {token}");
+    CliError::usage(format!("`{task}` has had no run yet"), hint)
 }
 
 fn no_run(task: &TaskId) -> CliError {

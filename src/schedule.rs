@@ -22,14 +22,14 @@ const SHOWN: usize = 3;
 /// Maximum wait: meanwhile the file may change, and clocks may be set.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 
-/// Queue what the schedules in .tavern/schedules.yaml say is due
+/// Queue the items that are due by .tavern/schedules.yaml
 ///
-/// Each time of a schedule is queued once, however many do this at once. What passed while nobody looked is made up for as
-/// the schedule says. Run it every minute by cron or a timer, or leave it running with --watch; `tavern watch` does the same.
-/// Exits with 3 if nothing is due, with 5 if a schedule can't be read or queued: the others are queued all the same.
+/// Each time of a schedule is queued once, however many processes do this at once. `missed` in the schedule controls how missed
+/// times are handled. Run it every minute by cron or a timer, or leave it running with --watch; `tavern watch` does the same.
+/// Exits with 3 if nothing is due, with 5 if a schedule can't be read or queued: the others are still queued.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Show each schedule: its next times, and what it queued last
+    /// Show each schedule: its next times, and the item that it queued last
     #[arg(long, conflicts_with_all = ["wait", "watch", "dry_run"])]
     pub list: bool,
 
@@ -165,7 +165,7 @@ fn look(context: &Context, site: &Site) -> Result<LookUpshot, CliError> {
         !look.schedules.flaws.is_empty() || has(|what| matches!(what, ScheduleDeed::Failed(_)));
     if look.schedules.all.is_empty() && look.outcomes.is_empty() && !is_faulty {
         context.out.note(format!(
-            "there are no schedules: .tavern/{SCHEDULES} has none"
+            "no schedules in .tavern/{SCHEDULES}"
         ));
     }
     let (marks, now) = (site.board.schedule_marks()?, clock::now());
@@ -217,7 +217,7 @@ pub(super) fn outcome_told(
             ));
         }
         ScheduleDeed::Ended => context.out.note(format!(
-            "{name}: it is gone or paused, and its times count no longer"
+            "{name}: removed or paused; its times no longer count"
         )),
         ScheduleDeed::Queued { due, task, queue } => {
             let id = Some(&task.id).filter(|_| !context.is_dry);
@@ -245,7 +245,7 @@ pub(super) fn outcome_told(
             };
             context.out.json(&record)?;
             context.out.note(format!(
-                "{name}: nothing is queued for {}: {why}",
+                "{name}: skipped {}: {why}",
                 zone.shown(*due)
             ));
         }
@@ -311,7 +311,7 @@ fn list(context: &Context, schedules: &Schedules, marks: &ScheduleMarks) -> Resu
             (true, false) => Exit::Done,
             (true, true) => {
                 context.out.note(format!(
-                    "there are no schedules: .tavern/{SCHEDULES} has none"
+                    "no schedules in .tavern/{SCHEDULES}"
                 ));
                 Exit::NothingToDo
             }

@@ -55,7 +55,7 @@ pub struct Shared {
     )]
     pub format: Format,
 
-    /// Print only errors on standard error
+    /// On standard error, print errors only
     #[arg(
         long,
         short,
@@ -80,7 +80,7 @@ pub struct Shared {
     )]
     pub color: ColorChoice,
 
-    /// Also run what git has brought and nobody has trusted here, as in CI
+    /// Also run untrusted changes from git, as in CI
     #[arg(
         long,
         global = true,
@@ -149,7 +149,7 @@ pub(super) fn words_for_agent(
     let (text, most) = (text.trim(), PromptLimits::default().note);
     if text.len() > most {
         let message = format!(
-            "the {thing} has {} bytes, and an agent is told {most} at most",
+            "the {thing} has {} bytes, and the limit is {most}",
             text.len()
         );
         return Err(CliError::usage(message, shorter));

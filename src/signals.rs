@@ -81,7 +81,7 @@ pub fn end_in_time(interrupt: &Interrupt) -> io::Result<()> {
     reason = "the thread that would return it hangs in the system"
 )]
 fn give_up(interrupt: &Interrupt) -> ! {
-    let text = "error: something did not end when it was asked to: this ends without it; see `tavern reap --dry-run`\n";
+    let text = "error: a thread or process did not end in time: exiting without it; see `tavern reap --dry-run`\n";
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
     let exit = interrupt.cause().map_or(Exit::Terminated, Exit::from);
     std::process::exit(exit.code().into())

@@ -19,8 +19,8 @@ use super::{CliError, Context, Exit, Verb, hints};
 
 /// Run the agent program for an item that you hold
 ///
-/// Makes its worktree, builds the prompt, runs the agent, renews the lease and keeps what happened under
-/// `.tavern/runs`. Exits with the outcome; `tavern report` records it.
+/// Creates its worktree, builds the prompt, runs the agent, renews the lease and keeps logs and results under `.tavern/runs`.
+/// Exits with the outcome; `tavern report` records it.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -82,7 +82,7 @@ impl Verb for Args {
                 let hint = hints::lack(&lack, Some(&held.task.id), Some(&held.queue.id));
                 CliError::new(
                     Exit::BudgetSpent,
-                    format!("`{}` may use no more: {lack}", held.task.id),
+                    format!("`{}` has reached its limit: {lack}", held.task.id),
                 )
                 .with_hint(hint)
             })?;

@@ -57,11 +57,11 @@ pub struct Args {
     #[arg(long)]
     pub stats: bool,
 
-    /// Show what each running agent does, how far it is, and whether it gets on
+    /// Show each running agent's activity, progress and health
     #[arg(long, conflicts_with = "stats")]
     pub health: bool,
 
-    /// Of an item, show also what its holder is known by: token, lease, mode
+    /// Also show the token, lease and mode of an item's holder
     #[arg(long)]
     pub verbose: bool,
 
@@ -69,19 +69,19 @@ pub struct Args {
     #[arg(long, short)]
     pub watch: bool,
 
-    /// Show what needs you, and what has ended and was spent since: `yesterday`, `18:00`, `2h ago`
+    /// Show the items that need you, and ended items and spending since: `yesterday`, `18:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["at", "stats", "health", "items", "status"])]
     pub since: Option<Timestamp>,
 
-    /// Show the state at this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
+    /// Show the state at this local time: `2026-11-22T10:00`, `10:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with_all = ["watch", "stats", "health"])]
     pub at: Option<Timestamp>,
 
-    /// Print the board's numbers as Prometheus reads them
+    /// Print the board's metrics in the Prometheus format
     #[arg(long, conflicts_with_all = ["watch", "stats", "health", "items", "status", "since", "at", "verbose"])]
     pub metrics: bool,
 
-    /// Print the JSON Schema of what --format json prints
+    /// Print the JSON Schema of --format json
     #[arg(long, exclusive = true)]
     pub schema: bool,
 }
@@ -163,10 +163,10 @@ impl Verb for Args {
         if let (Some(_), [item, ..]) = (self.since, self.what.as_slice())
             && !tasks.is_empty()
         {
-            let message = format!("`--since` sums up queues, and `{item}` is an item");
+            let message = format!("`--since` takes queues, and `{item}` is an item");
             return Err(CliError::usage(
                 message,
-                format!("what happened to it, and when: tavern log {item}"),
+                format!("for its history: tavern log {item}"),
             ));
         }
         let names: &[String] = if tasks.is_empty() { &self.what } else { &[] };
@@ -182,7 +182,7 @@ impl Verb for Args {
             )?;
             if let Some(begins) = then.begins {
                 context.out.note(format!(
-                    "the log begins at {}: earlier changes are not known",
+                    "the log begins at {}: earlier changes are unknown",
                     clock::dated(begins)
                 ));
             }

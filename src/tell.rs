@@ -15,8 +15,8 @@ use super::{CliError, Context, Exit, ItemName, OwnRun, Verb};
 
 /// Answer an item's question, or send a message to the agent that works on it
 ///
-/// An item that waits with a question goes on with the answer, in the session that asked. A running agent hears a message
-/// between two of its steps if its runner can; all others are told it with their next prompt.
+/// An item that waits with a question goes on with the answer, in the session that asked. A running agent receives a message
+/// between two of its steps if its runner takes messages; all others with their next prompt.
 #[derive(clap::Args)]
 pub struct Args {
     /// The item
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = agent_name)]
     pub from: Option<String>,
 
-    /// How urgent it is to an agent that runs: hint, warning or critical
+    /// The urgency for a running agent: hint, warning or critical
     #[arg(long, value_name = "SEVERITY", value_parser = urgency)]
     pub severity: Option<Urgency>,
 
@@ -46,11 +46,11 @@ pub struct Args {
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub struct Order {
-    /// End its run, keep its work and session, and have it wait for you with what you say as the question
+    /// End its run, keep its work and session, and have it wait for you with the message as its question
     #[arg(long, conflicts_with = "severity")]
     pub pause: bool,
 
-    /// Let it go on that waits, with what you say, if anything
+    /// Resume a waiting item, optionally with a message
     #[arg(long, conflicts_with = "severity")]
     pub resume: bool,
 
@@ -130,7 +130,7 @@ impl Verb for Args {
         is_of_another(task)?;
         let shorter = "put it into a file that the agent can read, and name that";
         let example = format!("tavern tell {task} \"…\"");
-        let text = words_for_agent(&self.text, ["message", "what to say"], shorter, &example)?;
+        let text = words_for_agent(&self.text, ["message", "the message"], shorter, &example)?;
         let is_question =
             |task: &Task| task.status() == Status::Waiting && task.question().is_some();
         if is_question(&found.task) {
@@ -217,7 +217,7 @@ impl Args {
                 let (flag, needed, hint) = if self.order.resume {
                     (
                         "--resume",
-                        "nothing of it waits",
+                        "it does not wait",
                         format!("for details: tavern status {task}"),
                     )
                 } else {
@@ -298,12 +298,12 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
         _ => return Ok(()),
     };
     let message = format!(
-        "`{}` is {}, so no agent would get it",
+        "`{}` is {}, so no agent would receive it",
         task.id,
         task.status()
     );
     let hint = format!(
-        "bring it back with what you say: tavern release {} {how} -m \"…\"",
+        "bring it back with the message: tavern release {} {how} -m \"…\"",
         task.id
     );
     Err(CliError::refused(message, hint))
@@ -323,7 +323,7 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
                 format!("it is passed on {next}, to a reviewer or, if it comes back, to its agent")
             }
             Status::Waiting => format!(
-                "it is passed on {next}; what it waits for: tavern status {}",
+                "it is passed on {next}; for details: tavern status {}",
                 found.task.id
             ),
             Status::Draft => format!("it is passed on {next}, when it is released for work"),
@@ -337,7 +337,7 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
             When::NextRun,
             format!("{agent} is gone, so it is passed on {next}"),
         ),
-        (_, Some((_, true))) => (When::NextStep, format!("{agent} gets it between two steps")),
+        (_, Some((_, true))) => (When::NextStep, format!("{agent} receives it between two steps")),
         (_, Some((name, false))) => (
             When::NextRun,
             format!("runner {name} takes no messages while it runs, so it is passed on {next}"),

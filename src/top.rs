@@ -6,10 +6,10 @@ use super::live::view;
 use super::status::{self, HowOften};
 use super::{CliError, Context, Exit, Format, Verb};
 
-/// Watch the board and its agents on a terminal, and answer, approve and steer by keys
+/// Watch the board and its agents on a terminal; answer, approve and steer by keys
 ///
-/// It shows what needs you, what each agent does right now, the queues and their open items, and what was spent. `?` lists
-/// the keys. Where no terminal can be drawn on, it prints what `tavern status` prints.
+/// Shows the items that need you, each agent's activity, the queues and their open items, and the spending. `?` lists the keys.
+/// Without a terminal it prints the output of `tavern status`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these queues, by name or path [default: all queues]
@@ -34,7 +34,7 @@ impl Verb for Args {
         if context.out.format() == Format::Text {
             context
                 .out
-                .note("no terminal to draw on: this is what tavern status prints");
+                .note("not a terminal: printing the output of tavern status");
         }
         Ok(exit)
     }

@@ -14,22 +14,22 @@ use super::human::Painted;
 use super::unified::{Names, painted, unified};
 use super::{CliError, Context, Exit, Verb, human};
 
-/// Allow what git has brought to this clone to be run
+/// Trust changes from git, so that they may run in this clone
 ///
-/// Shows what a clone, a pull or a switch has brought and nobody has trusted here: settings, templates and open items, each whole or by
-/// what has changed since it was trusted. On a terminal it then asks; elsewhere say --yes. Until then none of it is run, or
-/// told to an agent. What you make in this clone yourself is trusted by that.
+/// Shows the untrusted changes of a clone, a pull or a switch: settings, templates and open items, each whole or as a diff
+/// against the trusted text. On a terminal it then asks; elsewhere pass --yes. Until then they are not run, and no agent gets
+/// them. Your own changes in this clone are trusted.
 #[derive(clap::Args)]
 pub struct Args {
     /// Task files besides the board's queues
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// Trust all that is shown, without a question
+    /// Trust all of them without asking
     #[arg(long, short = 'y')]
     pub yes: bool,
 
-    /// Trust nothing any more of what git has brought
+    /// Revoke the trust in all changes from git
     #[arg(long, conflicts_with_all = ["yes", "dry_run", "files"])]
     pub revoke: bool,
 
@@ -57,13 +57,13 @@ impl Verb for Args {
         let mut site = context.light_site(board)?;
         if self.revoke {
             let told = if Trust::of(&site).forget()? {
-                "is trusted no longer"
+                "are no longer trusted"
             } else {
-                "was not trusted"
+                "were not trusted"
             };
             context
                 .out
-                .note(format!("what git has brought here {told}"));
+                .note(format!("changes from git {told}"));
             return Ok(Exit::Done);
         }
         site.named = context.files(&site.board, &self.files)?;
@@ -86,7 +86,7 @@ impl Verb for Args {
                 .collect();
             return Err(CliError::refused(
                 format!("not trusted: {count}"),
-                format!("if all of it may be run: tavern trust --yes{files}"),
+                format!("if all of them may run: tavern trust --yes{files}"),
             ));
         }
         if self.plan.dry_run {

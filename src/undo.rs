@@ -16,23 +16,23 @@ use super::{CliError, Context, Exit, ItemName, Verb, human};
 
 /// Undo the last change of an item, or a deletion by hand
 ///
-/// Without an argument it is the last change of any item. What was taken back can be done again with --redo, and so on: an
-/// undo is an event as any other. It is refused where the item has changed since in the same place, or somebody holds it.
+/// Without an argument it undoes the last change of any item. --redo redoes an undone change, and so on: an undo is an event as
+/// any other. It is refused if the item has changed since in the same place, or is held.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only changes of this item
     #[arg(value_name = "ID")]
     pub task: Option<ItemName>,
 
-    /// Take back the event with this number in the log; an undo too
+    /// Undo the event with this number in the log, which may be an undo
     #[arg(long, value_name = "N", conflicts_with = "task")]
     pub event: Option<u64>,
 
-    /// Redo what was last taken back
+    /// Redo the change that was undone last
     #[arg(long, conflicts_with = "event")]
     pub redo: bool,
 
-    /// List what could be taken back, the newest first; without a value the last 20
+    /// List the changes that can be undone, newest first; without a value the last 20
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "20")]
     #[arg(conflicts_with_all = ["event", "redo", "dry_run"])]
     pub list: Option<usize>,
@@ -77,7 +77,7 @@ impl Verb for Args {
         if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
             let what = "a queue was saved by hand since, or a program was killed";
             context.out.note(format!(
-                "{what}: the run takes that over first, and it may be the last change"
+                "{what}: a real run imports that first, and it may be the last change"
             ));
             return Ok(Exit::Done);
         }
@@ -145,7 +145,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
     context.out.record(
         &record,
         format!(
-            "{what}: {} is taken back",
+            "{what}: {} is undone",
             entry.cause.as_deref().unwrap_or_default()
         ),
     )?;

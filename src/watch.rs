@@ -19,12 +19,12 @@ use super::flags::DryRun;
 use super::schedule::outcome_told;
 use super::{CliError, Context, Exit, Verb, human};
 
-/// Look after the runs of agents: nudge, then pause, those that get no further
+/// Watch the runs of agents: nudge, then pause, those without progress
 ///
-/// Each run is judged by what it really did: calls that fail again and again, tokens without a change, time without a
-/// step. Its agent hears of it between two steps, more urgently each time. What gets no further all the same is paused, and
-/// waits for you. What dead agents held is given back. `watch:` in config.yaml says when; it is read again when it changes.
-/// The supervisor of each agent does the same for its own run where no `tavern watch` runs.
+/// Each run is judged by its events: calls that fail repeatedly, tokens without a change, time without a step. Its agent gets
+/// nudges between two steps, more urgent each time. A run that still makes no progress is paused, and waits for you. Items of
+/// dead agents are given back. `watch:` in config.yaml sets the limits; it is reloaded when it changes. Without `tavern watch`,
+/// the supervisor of each agent does the same for its own run.
 #[derive(clap::Args)]
 pub struct Args {
     /// Look once, and end
@@ -58,10 +58,10 @@ impl Verb for Args {
                 .filter(|watcher| !watcher.is_at_it(now))
                 .map(|watcher| {
                     let age = human::age((now - watcher.looked).to_std().unwrap_or_default());
-                    format!(", and looked {age} ago the last time: end it, if it hangs")
+                    format!(", last look {age} ago: end it, if it hangs")
                 });
             context.out.note(format!(
-                "another tavern watch looks after this board{}",
+                "another tavern watch runs on this board{}",
                 hangs.unwrap_or_default()
             ));
             return Ok(Exit::Done);

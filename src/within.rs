@@ -14,7 +14,7 @@ use super::{CliError, Context, ItemName};
 
 /// Alternatives for an agent that was refused.
 const INSTEAD: &str = "an agent may hand out parts of its item (tavern add \"…\" --parent), report on it (tavern report), \
-                       write to others (tavern tell) and note what it finds out (tavern learn); to ask a person, end your answer with WAITING and the question";
+                       write to others (tavern tell) and note findings (tavern learn); to ask a person, end your answer with WAITING and the question";
 
 /// Prefix of the names of the programs' files, and so of their processes.
 const OWN_PROGRAM: &str = "tavern";

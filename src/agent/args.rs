@@ -7,8 +7,8 @@ use tavern_core::task::Timestamp;
 
 /// Work items one after the other: claim, run the agent program, verify, merge
 ///
-/// Runs until it is interrupted; with --until-empty until nothing is left that it could do. Several may run side by
-/// side, each under a name of its own.
+/// Runs until it is interrupted; with --until-empty until no item is left for its role. Several may run side by side, each
+/// under a name of its own.
 #[derive(clap::Args)]
 pub struct Args {
     /// The role of the agent: it takes items for this role

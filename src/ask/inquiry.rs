@@ -187,7 +187,7 @@ fn open(task: &Task, end: &End) -> String {
                 .map(|reason| format!(": {}", human::one_line(reason)))
                 .unwrap_or_default();
             format!(
-                "it has no answer, it is {status}{reason}; to have it found out by items: tavern plan \"…\""
+                "it has no answer, it is {status}{reason}; to have it researched by items: tavern plan \"…\""
             )
         }
     }

@@ -72,9 +72,9 @@ impl Searched {
             return Ok(Exit::Done);
         }
         let searched = human::count(self.searched, "text");
-        let hint = "to have it found out: tavern plan \"…\"";
+        let hint = "to have it researched: tavern plan \"…\"";
         context.out.note(format!(
-            "nothing that the board knows has such words ({searched} searched); {hint}"
+            "nothing found ({searched} searched); {hint}"
         ));
         Ok(Exit::NothingToDo)
     }

@@ -66,7 +66,7 @@ pub(super) fn gather(
     if let Some(board) = board.filter(|_| is_all) {
         let queues = board.queues()?.into_iter();
         for queue in queues.filter(|queue| board.is_state_file_edited(queue)) {
-            let message = "it was edited, which changes no item: Tavern writes it anew".to_owned();
+            let message = "edits of this file change no item: Tavern rewrites it".to_owned();
             let hint = "type `tavern release`, `tavern tell` or `tavern report`, or edit the queue";
             let path = board.state_file(&queue);
             faults.warning("state-file", &path, message, hint.to_owned());
@@ -150,7 +150,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     };
     if let Some(fault) = fault_of_name(path) {
         return Err(whole(
-            format!("its name {fault}: nothing in it is read"),
+            format!("its name {fault}: it is not read"),
             "give it another name",
         ));
     }
@@ -172,7 +172,7 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     let bytes = led.and_then(files::read).map_err(|error| {
         whole(
             format!("it can't be read: {error}"),
-            &format!("see what it is: ls -l {}", quoted(path)),
+            &format!("look at it: ls -l {}", quoted(path)),
         )
     })?;
     match String::from_utf8(bytes) {
@@ -198,9 +198,9 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
             } else {
                 ("byte", "LATIN1")
             };
-            let message = format!("this {what} is {encoding}: the whole file is left alone");
+            let message = format!("this {what} is {encoding}: the whole file is skipped");
             let as_it_was = if is_known {
-                format!("have it as it was: {move_away}; or ")
+                format!("restore it: {move_away}; or ")
             } else {
                 String::new()
             };
@@ -292,12 +292,12 @@ pub(super) fn look(
                 .iter()
                 .filter(|item| document.is_typed_as_held(item));
             problems.extend(typed.map(|item| {
-                let message = format!("this is not held, though it was typed as {}", item.status);
+                let message = format!("no agent holds this, but it was typed as {}", item.status);
                 let hint = match &item.id {
                     Some(id) => format!(
-                        "agents leave it alone; make it pending: tavern release {id} --force"
+                        "agents skip it; make it pending: tavern release {id} --force"
                     ),
-                    None => "agents leave it alone; to have it worked on, move it under Pending"
+                    None => "agents skip it; to have it worked on, move it under Pending"
                         .to_owned(),
                 };
                 Problem::warning("typed-as-held", item.head.clone(), message, hint)
@@ -328,9 +328,9 @@ pub(super) fn look(
         );
         if left_out > 0 {
             let message = format!(
-                "{left_out} more problems are not shown: {MOST_PROBLEMS} of a file are the most"
+                "{left_out} more problems are not shown: the limit is {MOST_PROBLEMS} per file"
             );
-            let hint = Some("mend these first".to_owned());
+            let hint = Some("fix these first".to_owned());
             faults.found.push(Fault::whole(
                 Severity::Warning,
                 "more-problems",
@@ -453,7 +453,7 @@ fn unmet(
             let message = if lack.is_of_settings() {
                 format!("no agent can take this: {lack}")
             } else {
-                format!("this is passed over: {lack}")
+                format!("this is skipped: {lack}")
             };
             tell(make(code, item.head.clone(), message, hint(&lack)));
         }
@@ -485,12 +485,12 @@ fn unmet(
             ));
         }
         if let Some(second) = item.second_script().filter(|_| kind == RunnerKind::Shell) {
-            let message = "of this only the first script is run";
+            let message = "only the first script of this is run";
             tell(Problem::warning(
                 "second-script",
                 second,
                 message,
-                "put all that is to be run into one block",
+                "put all commands into one block",
             ));
         }
         let script = document.shell(item).filter(|_| kind == RunnerKind::Shell);

@@ -26,10 +26,10 @@ pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
 
 /// Returns message and hint for a variable `name` that is not passed to `what`.
 pub(super) fn not_passed(name: &str, what: &str) -> (String, String) {
-    let message = format!("${name} is set here, and not passed on to {what}");
+    let message = format!("${name} is set here, but not passed on to {what}");
     (
         message,
-        format!("if it is to be: `pass: [{name}]` in .tavern/config.yaml"),
+        format!("to pass it on: `pass: [{name}]` in .tavern/config.yaml"),
     )
 }
 

@@ -70,7 +70,7 @@ pub(super) fn fix(
     }
     let fixes = plan(board, files, &here, pages)?;
     if fixes.is_empty() {
-        context.out.note("nothing can be fixed without you");
+        context.out.note("no automatic fix available");
     }
     for QueueFix {
         name,
@@ -236,7 +236,7 @@ fn plan(
         queue: lost.queue.clone(),
         before: String::new(),
         after: lost.text.clone(),
-        done: vec!["the file was lost; it is put back".to_owned()],
+        done: vec!["the file was lost; restored".to_owned()],
         how: How::PutBack(lost.clone()),
     });
     let incomplete = if files.is_empty() {
@@ -258,7 +258,7 @@ fn plan(
                 .filter(|_| !lacks.is_empty())
                 .unwrap_or_default(),
             after: text,
-            done: vec!["the lines of Tavern's that it lacked are put back".to_owned()],
+            done: vec!["missing lines of Tavern's restored".to_owned()],
             how: How::Complete { name, found },
         })
     });

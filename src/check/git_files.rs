@@ -58,7 +58,7 @@ fn check_tracked(board: &Board, versioned: Option<Versioned>, faults: &mut Fault
         return;
     }
     let message =
-        "git tracks the queues: `git switch`, `stash` and `reset` put older texts in their place"
+        "git tracks the queues: `git switch`, `stash` and `reset` replace them by older texts"
             .to_owned();
     let hint = "give them a branch of their own: git rm -r -q --cached .tavern/queues; tavern init (or keep them: tavern init --tracked)";
     faults.warning("tracked-queues", &path, message, hint.to_owned());
@@ -79,7 +79,7 @@ pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
                 let lines: Vec<String> = lacks.iter().map(|&line| line.to_owned()).collect();
                 format!("this lacks {}", listed(&lines))
             }
-            Err(error) => format!("this can't be read, and lacks lines of Tavern's: {error}"),
+            Err(error) => format!("this can't be read, and lacks Tavern's lines: {error}"),
         };
         let away = found
             .err()
@@ -89,7 +89,7 @@ pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
             away.unwrap_or_default()
         );
         let follows = if name == IGNORE {
-            "`git add` takes what is Tavern's own, such as runs"
+            "`git add` adds Tavern's own files, such as runs"
         } else {
             "git merges queues line by line"
         };

@@ -21,22 +21,22 @@ mod git_files;
 mod mentions;
 mod preflight;
 
-/// Check a board and its configuration: what is wrong, where, and how to fix it
+/// Check a board and its configuration; print each problem, its place and its fix
 ///
-/// Looks at config.yaml, all queues, templates and leases, at what died and was not cleared up, and whether the agents
-/// could start; of files that are named, at these alone. Exits with 5 if there are errors, with 8 if a save was set
-/// aside that a person has to decide on, with 0 if there are only warnings. Changes nothing, unless told to with --fix.
+/// Checks config.yaml, all queues, templates and leases, leftovers of dead processes, and whether the agents could start; with
+/// arguments, only these files. Exits with 5 if there are errors, with 8 if a save was set aside that a person has to decide
+/// on, with 0 if there are only warnings. Changes nothing without --fix.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these queues or task files, by name or path; or config.yaml
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// Fix what needs no person: duplicate IDs are replaced, what was lost is put back. Shows what it does
+    /// Fix problems that need no person: replace duplicate IDs, restore lost files and lines; print each fix
     #[arg(long)]
     pub fix: bool,
 
-    /// Print what --fix would do, and what it would leave
+    /// Print the fixes of --fix, and the problems that it would leave
     #[arg(long, short = 'n', requires = "fix")]
     pub dry_run: bool,
 }

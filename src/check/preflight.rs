@@ -92,10 +92,10 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         && !is_known()
     {
         let message =
-            "this file is gone, so all is as if it said nothing: reviews, limits, runners"
+            "this file is gone, so all settings have their defaults: reviews, limits, runners"
                 .to_owned();
         let hint = format!(
-            "have it back: git checkout -- {}; or a new one: tavern init",
+            "restore it: git checkout -- {}; or write a new one: tavern init",
             shown(&config_file, faults.here)
         );
         faults.warning("no-config", &config_file, message, hint);
@@ -122,10 +122,10 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         .collect::<BTreeSet<_>>()
     {
         let message = format!(
-            "the runner `{name}` tells of no command that it runs: {} can't hold it",
+            "the runner `{name}` does not report its commands: {} can't be enforced",
             unseen.join(", ")
         );
-        let hint = "`commands` and `outside` are seen of kind claude; `sandbox: true` keeps the others in their worktree";
+        let hint = "`commands` and `outside` need kind claude; `sandbox: true` keeps others in their worktree";
         faults.warning("unkept-rule", &config_file, message, hint.to_owned());
     }
     let (usd, tokens) = (
@@ -142,7 +142,7 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         let kind = config.runners.get(&role.runner).map(|runner| runner.kind);
         for measure in kind.map_or_else(Vec::new, |kind| kind.unkept(&capped)) {
             let message = format!(
-                "role `{name}`: the runner `{}` does not tell what it uses, so `caps` on `{measure}` do not \
+                "role `{name}`: the runner `{}` does not report its usage, so `caps` on `{measure}` do not \
                 count its runs",
                 role.runner
             );
@@ -272,7 +272,7 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
             Ok(task) => match board.lease(&task) {
                 Err(tavern_store::Error::Damaged { why, .. }) => (
                     why,
-                    "have it written again from the log: tavern reap".to_owned(),
+                    "restore it from the log: tavern reap".to_owned(),
                 ),
                 // A file that this user may not read is reported as an obstacle.
                 Ok(_) | Err(_) => continue,
@@ -295,7 +295,7 @@ fn set_aside(board: &Board, faults: &mut Faults<'_>) {
     let settled = board.clone().settled();
     for aside in settled.as_ref().unwrap_or(board).set_aside() {
         let message = format!(
-            "a text that lacks most of queue {}, or its end, was saved, and set aside: the queue stands as it was",
+            "a text that lacks most of queue {}, or its end, was saved, and set aside: the queue is unchanged",
             aside.queue.id
         );
         faults.warning(SET_ASIDE, &aside.path, message, hints::of_aside(&aside));
@@ -329,7 +329,7 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
             Err(error) => {
                 let move_away = hints::move_away(shown(&path, faults.here));
                 let hint = format!(
-                    "have it put back from the log: {move_away}; tavern check --fix; or save the file as UTF-8"
+                    "restore it from the log: {move_away}; tavern check --fix; or save the file as UTF-8"
                 );
                 faults.error(
                     "unreadable-archive",
@@ -350,7 +350,7 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
             .collect();
         if !open.is_empty() {
             let message = format!(
-                "open items stand in an archive, and no agent takes them there: {}",
+                "open items are in an archive, and agents do not take them there: {}",
                 listed(&open)
             );
             faults.warning(
@@ -367,7 +367,7 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
 fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
         let what = if lost.is_gone {
-            "removed, though something is left to do in it"
+            "removed with open items"
         } else {
             "emptied"
         };
@@ -403,7 +403,7 @@ fn lost(board: &Board, faults: &mut Faults<'_>) {
         } else {
             "emptied or cut off"
         };
-        let message = format!("this archive was {how}: the log has what was moved there");
+        let message = format!("this archive was {how}: the log has its items");
         faults.warning(
             "lost-archive",
             &lost.queue.path,
@@ -418,13 +418,13 @@ fn being_written(board: &Board, faults: &mut Faults<'_>) {
     let queues = board.queues().unwrap_or_default().into_iter();
     for queue in queues.filter(|queue| is_being_written(&[&queue.path])) {
         let message =
-            "a program has this file open for writing: what it saves counts once it has closed it"
+            "a program has this file open for writing: its changes count once it closes the file"
                 .to_owned();
         faults.warning(
             "open-queue",
             &queue.path,
             message,
-            format!("see who: fuser -v {}", quoted(&queue.path)),
+            format!("find the program: fuser -v {}", quoted(&queue.path)),
         );
     }
 }
@@ -440,10 +440,10 @@ fn no_messages(board: &Board, faults: &mut Faults<'_>) {
         String::new()
     };
     for path in found {
-        let message = format!("no message that waits: no agent is told what it says{more}");
+        let message = format!("not a pending message: no agent receives it{more}");
         let task = quoted(path.parent().and_then(Path::file_name).unwrap_or_default());
         let hint = format!(
-            "if you mean it, send it: tavern tell {task} - < {0}; then remove it: rm {0}",
+            "to send it: tavern tell {task} - < {0}; then remove it: rm {0}",
             quoted(&path)
         );
         faults.warning("no-message", &path, message, hint);
@@ -556,7 +556,7 @@ fn copies(site: &Site, faults: &mut Faults<'_>) {
     {
         if path.parent() == Some(&queues) {
             let message =
-                "this copy was edited, and is not the board's: nothing reads it".to_owned();
+                "this copy was edited, but no program reads it: it is not the board's".to_owned();
             let hint = format!("put the lines into {}", board.root().join(&path).display());
             faults.warning("edited-copy", &worktree.join(&path), message, hint);
         }

@@ -52,7 +52,7 @@ impl fmt::Display for Cut {
             }
             Cut::Failure(task) => write!(
                 f,
-                "ended since {task} has used up its attempts (--fail-fast)"
+                "ended: the attempts of {task} are used up (--fail-fast)"
             ),
             Cut::Asked(InterruptCause::Interrupted) => f.write_str("ended by Ctrl-C"),
             Cut::Asked(InterruptCause::Terminated) => f.write_str("ended by a signal"),

@@ -86,7 +86,7 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
                         role: role.clone(),
                     };
                     let hint = hints::lack(&lack, None, None).unwrap_or_default();
-                    format!("whose runner `{runner}` can't judge work; {hint}")
+                    format!("but its runner `{runner}` can't judge work; {hint}")
                 } else {
                     let hint = hints::agent(&role, queues.iter().map(|queue| queue.id.as_str()));
                     format!("and no agent works as one: {hint}")

@@ -57,26 +57,25 @@ mod unfit;
 
 /// Work a queue or a task file to its end, with several agents at once
 ///
-/// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is
-/// merged into the integration branch (`tavern/integration`), never into your checkout. At the end it
-/// lists the items that are not completed. Exits with 0 when there are none, with 7 when the time, or what runs may use
-/// together, is used up, with 5 when some have errors, with 8 when all wait for a person, else with 1. With 3 it ends when no
-/// item is open, and lines of a list are no items as they are written.
+/// The file may be any Markdown checklist, in a repository without a board: its boxes are ticked in place. Work is merged into
+/// the integration branch (`tavern/integration`), never into your checkout. At the end it lists the items that are not
+/// completed. Exits with 0 if there are none, with 7 if the time or a cap is used up, with 5 if some have errors, with 8 if all
+/// wait for a person, with 3 if no item is open and some lines of a list are not items, else with 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues or task files [default: all queues of the board]
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// How many agents at once; or how many of each role: `coder=3,reviewer=1,planner=1`
+    /// The number of agents; or the number for each role: `coder=3,reviewer=1,planner=1`
     #[arg(long, short = 'a', default_value = "2", value_name = "N|ROLE=N,…")]
     pub agents: Crew,
 
-    /// How many run from the beginning, the first roles first [default: all of one role, 1 of several]
+    /// The number of agents at the start, the first roles first [default: all of one role, 1 of several]
     #[arg(long, value_name = "N")]
     pub least: Option<usize>,
 
-    /// How many run at once at most, over all roles [default: all]
+    /// The maximum number of concurrent agents over all roles [default: all]
     #[arg(long, value_name = "N")]
     pub most: Option<usize>,
 
@@ -90,7 +89,7 @@ pub struct Args {
     #[command(flatten)]
     pub caps: OwnCaps,
 
-    /// End after this time, such as 45m; what is under way is given back, and its work is kept
+    /// End after this time, such as 45m; give back the items in progress, and keep their work
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub max_time: Option<Period>,
 
@@ -98,15 +97,15 @@ pub struct Args {
     #[arg(long)]
     pub fail_fast: bool,
 
-    /// Write what became of each item to this file, as JUnit XML for a build machine
+    /// Write the result of each item to this file, as JUnit XML for CI
     #[arg(long, value_name = "FILE", value_parser = junit::file)]
     pub junit: Option<PathBuf>,
 
-    /// Write what came of these queues to this file, as one page to look at: see `tavern report-html`
+    /// Write an HTML report on these queues to this file: see `tavern report-html`
     #[arg(long, value_name = "FILE", value_parser = page_file)]
     pub html: Option<PathBuf>,
 
-    /// Print what would be worked on
+    /// Print the items that would be worked on
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
@@ -165,7 +164,7 @@ impl Verb for Args {
         unfit::refuse(&site, &queues, &crew, errors.as_deref())?;
         errors
             .iter()
-            .for_each(|errors| context.out.note(format!("left as they are: {errors}")));
+            .for_each(|errors| context.out.note(format!("skipped: {errors}")));
         for error in &unread {
             let hint = hints::store(error)
                 .map(|hint| format!("; {hint}"))
@@ -335,7 +334,7 @@ impl Args {
             wake(site, queues, &post.role, &Note::default())?;
         }
         if count_open(site, queues)? == 0 {
-            context.out.note("there is nothing to do: no item is open");
+            context.out.note("nothing to do: no item is open");
             return Ok((true, None));
         }
         let prospect = Prospect::of(site, queues, crew)?;
@@ -374,7 +373,7 @@ impl Args {
         let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
         context.out.note(match prospect.worked {
             0 => format!(
-                "nothing can be worked as it stands: {}",
+                "no item can be worked now: {}",
                 human::count(prospect.left, "item")
             ),
             _ => format!(

@@ -44,7 +44,7 @@ impl Saved {
                 "--reopen"
             };
             context.out.note(format!(
-                "{}: {} ended before, and stay so: {}; to have one worked again: tavern release {back} {first}",
+                "{}: {} ended before, and stay ended: {}; to retry one: tavern release {back} {first}",
                 queue.id,
                 human::count(ended.len(), "open item"),
                 listed(&names),

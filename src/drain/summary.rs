@@ -101,7 +101,7 @@ impl Left {
         let is_dead = self.status == Status::Dead;
         let again = is_dead.then(|| {
             format!(
-                "to have it tried again: tavern release {} --revive",
+                "to retry it: tavern release {} --revive",
                 self.name
             )
         });
@@ -535,10 +535,10 @@ fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
 fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     match task.status() {
         Status::Approved => {
-            Some("not merged, since the drain was ended before: tavern merge does it".to_owned())
+            Some("the drain ended before the merge: tavern merge".to_owned())
         }
         Status::Pending if task.reason() == Some(EndReason::Stop.describe()) => {
-            Some(format!("it was stopped: the drain was {cut}"))
+            Some(format!("stopped: the drain was {cut}"))
         }
         _ => None,
     }
@@ -564,7 +564,7 @@ fn why(
         }
         (_, Some(lack @ Lack::Capped { .. })) => Some(hints::sentence(lack, id, Some(&queue.id))),
         _ if reason.is_some() => reason.map(str::to_owned),
-        (Status::Approved, _) => Some("not merged: tavern merge says why".to_owned()),
+        (Status::Approved, _) => Some("not merged; for the reason: tavern merge".to_owned()),
         (_, Some(lack)) => Some(hints::sentence(lack, id, Some(&queue.id))),
         (_, None) => hindrance.map(|lack| hints::unattended(lack, id, &queue.id)),
     }

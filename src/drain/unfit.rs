@@ -77,7 +77,7 @@ impl Prospect {
     pub(super) fn not_run(&self) -> Option<String> {
         let places = listed(&self.second_scripts);
         (!places.is_empty()).then(|| {
-            format!("only the first script of an item is run, and not what is in {places}")
+            format!("only the first script of an item is run; skipped: {places}")
         })
     }
 
@@ -183,7 +183,7 @@ pub(super) fn refuse(
     if let Some(errors) = errors {
         let files: Vec<String> = queues.iter().map(|queue| quoted(&queue.id)).collect();
         let hint = format!(
-            "mend them; to see each in its line: tavern check {}",
+            "fix them; to see each in its line: tavern check {}",
             files.join(" ")
         );
         return Err(CliError::new(

@@ -101,7 +101,7 @@ pub fn program(words: &[String], board: &Path, folder: &Path) -> io::Result<Spec
 pub fn done(spec: io::Result<Spec>) -> (String, Tone) {
     match spec.and_then(|spec| run_beside(spec, LIMIT)) {
         Ok(Some(ran)) => said(&ran),
-        Ok(None) => ("it took too long, and was ended".to_owned(), Tone::Bad),
+        Ok(None) => ("timed out".to_owned(), Tone::Bad),
         Err(error) => (line(&error.to_string()), Tone::Bad),
     }
 }

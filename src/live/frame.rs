@@ -185,7 +185,7 @@ impl Pen {
             self.write(
                 2,
                 1,
-                "nothing is here yet; begin: tavern add \"what is to be done\"",
+                "no items yet; add one: tavern add \"…\"",
                 Style::new(),
             );
         }

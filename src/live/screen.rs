@@ -80,22 +80,22 @@ pub const KEYS: [(&str, &str); 15] = [
     ),
     (
         "Enter",
-        "open: the item, what the agent's run prints, the queue's items",
+        "open: the item, the output of the agent's run, the queue's items",
     ),
-    ("s", "what its run prints, as it comes"),
-    ("d", "all that its commits change"),
+    ("s", "the output of its run, live"),
+    ("d", "the changes of its commits"),
     ("a", "answer its question"),
-    ("t", "tell its agent something"),
-    ("y", "approve it: to be started, or to be merged"),
-    ("x", "reject it, and say why"),
-    ("p", "pause its run; of an item that waits: let it go on"),
+    ("t", "send its agent a message"),
+    ("y", "approve it: allow it to start, or to be merged"),
+    ("x", "reject it, with a reason"),
+    ("p", "pause its run; resume a waiting item"),
     (
         "r",
-        "release it: back-off and waiting end, a draft may begin, a dead item is tried again",
+        "release it: end back-off or waiting, start a draft, revive a dead item",
     ),
     ("!", "a shell in its worktree"),
     ("e", "edit the item, or the queue, in your editor"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-L", "redraw the screen"),
     ("Esc q", "back; q also leaves"),
     ("?", "this page"),
 ];
@@ -282,7 +282,7 @@ impl Screen {
                         && !subject.queue.is_empty() =>
                 {
                     let words = format!(
-                        "{c} is about an item; on a queue Enter goes to its items, and e edits it"
+                        "{c} needs an item; on a queue Enter goes to its items, and e edits it"
                     );
                     self.said = Some((words, Tone::Plain));
                     None

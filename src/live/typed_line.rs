@@ -97,7 +97,7 @@ impl TypedLine {
     }
 
     pub fn resume(name: &str) -> TypedLine {
-        let label = "let NAME go on, with what you say (may be empty)";
+        let label = "resume NAME, with a message (may be empty)";
         TypedLine::new(
             Needs::MaybeWords,
             name,
@@ -121,7 +121,7 @@ impl TypedLine {
         TypedLine::new(
             Needs::Assent,
             name,
-            "have NAME tried again? Enter does, Esc does not",
+            "retry NAME? Enter does, Esc does not",
             &["release", NAME, "--revive"],
             "",
         )

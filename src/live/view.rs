@@ -523,7 +523,7 @@ impl<'c> LiveView<'c> {
                     read,
                     took,
                 });
-                (format!("{name} · what it changes"), lines)
+                (format!("{name} · changes"), lines)
             }
             PageKind::Stream => {
                 let Some(run) = self.run_of(&subject) else {
@@ -541,7 +541,7 @@ impl<'c> LiveView<'c> {
                     is_stale: true,
                     followed,
                 });
-                (format!("{} · what it prints", line(&run)), Vec::new())
+                (format!("{} · output", line(&run)), Vec::new())
             }
         };
         let is_followed = kind == PageKind::Stream;

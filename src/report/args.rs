@@ -3,11 +3,11 @@
 use crate::flags::{DryRun, HeldItemFlags};
 use tavern_core::task::Mode;
 
-/// Record what became of an item that you hold
+/// Record the result of an item that you hold
 ///
-/// Without a flag, what `tavern spawn` found. A success is verified first: the item's `done_when` is run at the
-/// commit, and only if all of it passes the item is approved, or goes into review. Exits with 6 if it does not.
-/// A person judges work in review with --approve and --reject, and needs no token for it.
+/// Without a flag, the outcome of `tavern spawn`. A success is verified first: the item's `done_when` is run at the commit, and
+/// the item is approved, or goes into review, only if all of it passes; else it exits with 6. A person judges work in review
+/// with --approve and --reject, without a token.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -59,7 +59,7 @@ pub(super) fn run(
         .submit(&task.id, &event, &Note::default())?;
     if let Some(moved) = review::moved(&site, &task)? {
         let hint = format!(
-            "have it verified there: tavern report {} --reject \"look at what is new\"",
+            "have it verified there: tavern report {} --reject \"look at the new commits\"",
             task.id
         );
         return Err(CliError::refused(moved.trim_end_matches('.'), hint));
@@ -132,7 +132,7 @@ fn submit(
         text.push_str(&hints::approved(&site.board, task));
     }
     if matches!(after.status(), Status::InReview | Status::Approved) {
-        text.push_str(&format!("\nwhat it changes: tavern diff {task}"));
+        text.push_str(&format!("\nits changes: tavern diff {task}"));
     }
     context.out.record(
         &Judged {
@@ -152,7 +152,7 @@ fn words(findings: &str) -> Result<String, CliError> {
         findings.to_owned()
     };
     if text.trim().is_empty() {
-        let hint = "say what to change: tavern report ID --reject \"…\"";
+        let hint = "name the changes to make: tavern report ID --reject \"…\"";
         return Err(CliError::usage("a rejection needs findings", hint));
     }
     Ok(text.trim().to_owned())

@@ -23,10 +23,10 @@ mod share_table;
 mod time_scale;
 mod timeline;
 
-/// Write one page to look at: timeline, dependencies, spending, each item's story
+/// Write an HTML report: timeline, dependencies, spending, each item's history
 ///
-/// The page is one file for any browser. It runs no script and loads nothing: it can be kept, sent, or published by a build machine.
-/// Of long texts it has the beginning and the end, and the command that prints all of it.
+/// The page is one file for any browser. It runs no script and loads nothing: it can be kept, sent, or published by CI. Long
+/// texts are cut to their beginning and end, with the command that prints all of it.
 #[derive(clap::Args)]
 pub struct Args {
     /// Queues, by name or path [default: all queues of the board, and items that are in none any more]
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE", default_value = FILE)]
     pub output: PathBuf,
 
-    /// Only what happened since this time, where you are: `2026-11-22T10:00`, `10:00`, `2h ago`
+    /// Only events since this local time: `2026-11-22T10:00`, `10:00`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
 }

@@ -19,10 +19,10 @@ pub struct Grep {
     /// A regular expression, such as `error|panic`
     #[arg(value_name = "REGEX")]
     pub pattern: String,
-    /// Take it as the text that it is
+    /// Match the text literally
     #[arg(long, short = 'F')]
     pub fixed: bool,
-    /// Small and capital letters are the same
+    /// Ignore case
     #[arg(long, short)]
     pub ignore_case: bool,
     /// Only in the runs of this item
@@ -110,9 +110,9 @@ impl Grep {
                         .replacen("error: ", "", 1),
                     error => error.to_string(),
                 };
-                let hint = "to look for it as it is: tavern runs grep --fixed …";
+                let hint = "to search for it literally: tavern runs grep --fixed …";
                 CliError::usage(
-                    format!("`{}` is no regular expression: {message}", self.pattern),
+                    format!("`{}` is not a regular expression: {message}", self.pattern),
                     hint,
                 )
             })

@@ -17,7 +17,7 @@ pub struct List {
     /// Only runs of this item
     #[arg(value_name = "ID")]
     pub task: Option<ItemName>,
-    /// Only runs of this item and of all that came of it: the items of a plan, and theirs
+    /// Only runs of this item and of all its descendants: the items of a plan, and theirs
     #[arg(long, value_name = "ID", conflicts_with = "task")]
     pub request: Option<ItemName>,
     /// Only runs of this agent
@@ -29,10 +29,10 @@ pub struct List {
     /// Only runs that began on this day: `2026-11-27`, `today`, `yesterday`
     #[arg(long, value_name = "DAY", value_parser = day)]
     pub day: Option<String>,
-    /// Only runs that were up at this time or later: `10:00`, `yesterday`, `2h ago`
+    /// Only runs that were active at this time or later: `10:00`, `yesterday`, `2h ago`
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Timestamp>,
-    /// Only runs that were told this learning; says how they went, and how others did
+    /// Only runs that received this learning; compare their outcomes with others
     #[arg(long, value_name = "LEARNING")]
     pub knew: Option<String>,
     /// Only the last N runs
@@ -107,7 +107,7 @@ impl List {
         } else {
             context
                 .out
-                .note("no run is like that; list them all: tavern runs");
+                .note("no matching runs; list them all: tavern runs");
         }
         Ok(Exit::Done)
     }
@@ -129,7 +129,7 @@ pub(super) fn tell_damaged(context: &Context, runs: &[&Metadata]) {
     if count > 0 {
         let runs = human::count(count, "damaged run");
         context.out.note(format!(
-            "{runs}: metadata.json was torn or lost; what it can be made from: tavern runs rebuild"
+            "{runs}: metadata.json is damaged or missing; rebuild it: tavern runs rebuild"
         ));
     }
 }
@@ -185,7 +185,7 @@ fn compared(all: &[Metadata], learning: &str) -> String {
     };
     let (with, without): (Vec<&Metadata>, Vec<&Metadata>) = ended().partition(knew);
     format!(
-        "{} that knew {learning} went well, {} that did not",
+        "{} with {learning} succeeded, {} without",
         share(with),
         share(without)
     )

@@ -49,7 +49,7 @@ pub enum RunsCommand {
         #[arg(default_value = "result.txt")]
         file: String,
     },
-    /// Print what the program of a run says, as it comes, until the run has ended
+    /// Print the output of a run's program live, until the run has ended
     Follow {
         /// A run, or an item for its last run
         run: String,
@@ -58,7 +58,7 @@ pub enum RunsCommand {
     Grep(Grep),
     /// Compare two runs: outcome, prompt and changes
     Diff(diff::Diff),
-    /// Make anew what is missing or torn of a run's files, as far as its log, the board's and git tell it
+    /// Rebuild missing or damaged files of runs from their logs, the board's log and git
     Rebuild(Rebuild),
 }
 
@@ -149,7 +149,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     );
     row("outcome", run.state().to_owned());
     if run.damaged {
-        let words = "metadata.json was torn or lost; what it can be made from: tavern runs rebuild";
+        let words = "metadata.json is damaged or missing; rebuild it: tavern runs rebuild";
         row("record", format!("{words} {}", run.run));
     }
     run.reason

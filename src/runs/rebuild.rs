@@ -44,13 +44,13 @@ pub(super) fn rebuild(
         has_lost |= !rebuilt.lost.is_empty();
     }
     if !has_made && !has_lost {
-        context.out.note("nothing to make anew");
+        context.out.note("nothing to rebuild");
     }
     Ok(if has_lost { Exit::Failed } else { Exit::Done })
 }
 
 fn words(rebuilt: &Rebuilt) -> String {
-    let parts = [("made", &rebuilt.made), ("can't be made", &rebuilt.lost)];
+    let parts = [("rebuilt", &rebuilt.made), ("can't be rebuilt", &rebuilt.lost)];
     let parts = parts.iter().filter(|(_, files)| !files.is_empty());
     let mut words: Vec<String> = parts
         .map(|(what, files)| {

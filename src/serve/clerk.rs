@@ -116,7 +116,7 @@ async fn ask<T: Send + 'static>(
     });
     match desk.try_send(asked) {
         Ok(()) => answer.await.unwrap_or_else(|_| Err("it ends".to_owned())),
-        Err(TrySendError::Full(_)) => Err("too much is asked at once: try again".to_owned()),
+        Err(TrySendError::Full(_)) => Err("too many requests: try again".to_owned()),
         Err(TrySendError::Disconnected(_)) => Err("it ends".to_owned()),
     }
 }
@@ -187,7 +187,7 @@ impl Clerk {
     }
 
     fn named(&self, name: &str) -> Result<NamedItem, CliError> {
-        let gone = || CliError::new(Exit::Failed, "there is no such item");
+        let gone = || CliError::new(Exit::Failed, "no such item");
         match name.parse::<TaskId>() {
             Ok(id) => Ok(NamedItem::Id(id)),
             Err(_) => {

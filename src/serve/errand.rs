@@ -34,7 +34,7 @@ impl Errand {
         let item: TaskId = self
             .item
             .parse()
-            .map_err(|_| format!("`{}` is no item with an ID", self.item))?;
+            .map_err(|_| format!("`{}` is not an item with an ID", self.item))?;
         let line = match self.deed {
             ErrandKind::Tell => TypedLine::tell(item.as_str()),
             ErrandKind::Approve => TypedLine::approve(item.as_str()),
@@ -46,7 +46,7 @@ impl Errand {
             ErrandKind::Merge => return Ok(vec!["merge".to_owned(), item.to_string()]),
         };
         line.words_for(&self.text)
-            .ok_or_else(|| "say something first".to_owned())
+            .ok_or_else(|| "type a message first".to_owned())
     }
 }
 

@@ -51,7 +51,7 @@ impl TurnedAway {
             }
             TurnedAway::Used => {
                 "403: this URL was opened already, and each opens once; to open the board in another browser, type: tavern serve\n\
-                 If it was not you who opened it, end this one with Ctrl-C.\n"
+                 If you did not open it, end this server with Ctrl-C.\n"
             }
             TurnedAway::NoCookie => {
                 "403: this browser has no access; open the URL that `tavern serve` printed in its terminal, with ?token=; \

@@ -30,8 +30,9 @@ mod teller;
 
 /// Show the board in a browser, as it changes; with --write, act from there
 ///
-/// It prints a URL that opens once, in one browser; another one has a `tavern serve` of its own. The page has the items by status, what needs you, what each agent does
-/// and prints, the changes of items, runs and events. It ends with Ctrl-C, and nothing else needs it.
+/// Prints a URL that opens once, in one browser; another browser needs a `tavern serve` of its own. The page shows the items by
+/// status, those that need you, each agent's activity and output, the changes of items, runs and events. Ctrl-C ends it; no
+/// other program needs it.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these queues, with their runs and events, by name or path [default: all queues]
@@ -42,12 +43,12 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true, value_parser = port)]
     pub port: u16,
 
-    /// Let the page answer, approve, reject, pause, release and merge, by the programs of these names; without, it only shows
+    /// Let the page answer, approve, reject, pause, release and merge; without, it is read-only
     #[arg(long)]
     pub write: bool,
 
-    /// Serve another address than this machine's own: whoever reaches it and has the URL sees the board, and with --write steers it;
-    /// nothing is encrypted
+    /// Serve another address than this machine's own: all with access to it and the URL see the board, and with --write control
+    /// it; nothing is encrypted
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<IpAddr>,
 }
@@ -138,7 +139,7 @@ impl Verb for Args {
         let acts = if self.write {
             "the page may act"
         } else {
-            "the page only shows; to act from it: tavern serve --write"
+            "the page is read-only; to act from it: tavern serve --write"
         };
         let end = if std::io::stdin().is_terminal() {
             "; Ctrl-C ends it"
@@ -163,8 +164,8 @@ fn as_address(name: &str) -> Option<IpAddr> {
 
 fn other_address(address: &str) -> CliError {
     let message =
-        format!("`{address}` is an address, and this serves only 127.0.0.1 unless told otherwise");
-    let hint = "with `--listen ADDRESS` everyone who reaches that address and has the URL sees the board; nothing is encrypted; over ssh: \
+        format!("`{address}` is an address, and the default is 127.0.0.1 only");
+    let hint = "with `--listen ADDRESS` everyone with access to that address and the URL sees the board; nothing is encrypted; over ssh: \
                 `ssh -L 8123:127.0.0.1:8123 HOST`, with `tavern serve --port 8123` there";
     CliError::usage(message, hint)
 }
@@ -212,7 +213,7 @@ fn meaning(address: SocketAddr, leave: PageLeave) -> String {
         "this address"
     };
     let may = match leave {
-        PageLeave::LookOnly => "sees this board, what agents print and what they change",
+        PageLeave::LookOnly => "sees this board, and the output and changes of agents",
         PageLeave::Act => "sees this board, and answers, approves and merges in your name",
     };
     let from = if address.ip().is_unspecified() {
@@ -224,7 +225,7 @@ fn meaning(address: SocketAddr, leave: PageLeave) -> String {
         String::new()
     };
     format!(
-        "everyone who reaches {all} and has the URL {may}; nothing is encrypted, so the network can read the cookie{from}"
+        "everyone with access to {all} and the URL {may}; nothing is encrypted, so the network can read the cookie{from}"
     )
 }
 

@@ -209,7 +209,7 @@ async fn route(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<B
         (&Method::POST, "/do") => act(served, head, body).await,
         (&Method::GET, path) => match ASSETS.iter().find(|asset| asset.path == path) {
             Some(asset) => of_kind(asset.kind, asset.text),
-            None => plain(StatusCode::NOT_FOUND, "404: there is nothing here\n"),
+            None => plain(StatusCode::NOT_FOUND, "404: not found\n"),
         },
         _ => {
             let mut response = plain(
@@ -227,7 +227,7 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
     if served.leave == PageLeave::LookOnly {
         return plain(
             StatusCode::FORBIDDEN,
-            "403: this page only shows; to act from it: tavern serve --write\n",
+            "403: this page is read-only; to act from it: tavern serve --write\n",
         );
     }
     if head
@@ -242,13 +242,13 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
     }
     let body = match timeout(TO_SEND, Limited::new(body, MOST_OF_BODY).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "413: that is too long\n"),
-        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "408: that took too long\n"),
+        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "413: request too long\n"),
+        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "408: request timed out\n"),
     };
     let Ok(errand) = serde_json::from_slice::<Errand>(&body) else {
         return plain(
             StatusCode::BAD_REQUEST,
-            "400: it is unknown what that asks for\n",
+            "400: unknown request\n",
         );
     };
     let words = match errand.words() {
@@ -256,7 +256,7 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
         Err(why) => return said(&[], &why, Tone::Bad),
     };
     let Ok(permit) = Arc::clone(&served.errands).try_acquire_owned() else {
-        return said(&words, "others are being done: try again", Tone::Bad);
+        return said(&words, "too many actions at once: try again", Tone::Bad);
     };
     let spec = program(&words, &served.board, &served.root);
     // The program goes on even if the browser is gone.

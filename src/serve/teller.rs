@@ -145,7 +145,7 @@ impl<'c> Teller<'c> {
         if self.had_folder && !self.board.dir().is_dir() {
             self.watch = None;
             let words = format!(
-                "the board is gone: {} is not there",
+                "the board is gone: {} not found",
                 self.board.dir().display()
             );
             return Err(CliError::new(Exit::Failed, words));

@@ -110,7 +110,7 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
     }
     let is_any = !others.is_empty();
     let nothing = if is_any {
-        "what agents do can't be read: see tavern status"
+        "the agents' activity can't be read: see tavern status"
     } else {
         "no agent works"
     };

@@ -73,7 +73,7 @@ impl Metrics {
         let unread = [([], to_number(unread.len() as u64))];
         self.gauge(
             "tavern_queues_with_losses",
-            "Queues that can't be read, or of which something was lost",
+            "Queues that can't be read, or have lost text",
             [],
             unread,
         );
@@ -115,7 +115,7 @@ impl Metrics {
             .map(|kind| ([kind.as_str()], to_number(of(kind) as u64)));
         self.gauge(
             "tavern_needs",
-            "Items that wait for a person, by what they wait for",
+            "Items that wait for a person, by kind of need",
             ["need"],
             needs,
         );
@@ -128,14 +128,14 @@ impl Metrics {
             .map(|((role, state), count)| ([*role, *state], *count));
         self.gauge(
             "tavern_agents",
-            "Agents, by role and by what they do",
+            "Agents, by role and state",
             ["role", "state"],
             states,
         );
         let closed = quotas
             .iter()
             .map(|line| ([line.runner.as_str()], seconds(line.quota.closed_until)));
-        let help = "Until when a runner is closed by its provider's limit, since 1970";
+        let help = "Unix time until which a runner is closed by its provider's limit";
         self.gauge(
             "tavern_runner_closed_until_seconds",
             help,
@@ -174,25 +174,25 @@ impl Metrics {
             ..
         } = stats;
         let oldest = oldest.map(|seconds| ([], to_number(seconds.unsigned_abs())));
-        let help = "How long the oldest pending item has been pending";
+        let help = "Age of the oldest pending item";
         self.gauge("tavern_oldest_pending_seconds", help, [], oldest);
         let looked = watcher.iter().map(|watcher| ([], seconds(watcher.looked)));
         self.gauge(
             "tavern_watcher_looked_seconds",
-            "When `tavern watch` looked last, since 1970",
+            "Unix time of the last look of `tavern watch`",
             [],
             looked,
         );
         for (name, help, count) in [
             (
                 "tavern_completed_total",
-                "How often an item was completed, also by hand",
+                "Completions of items, also by hand",
                 stats.completed,
             ),
             ("tavern_claims_total", "Claims of items", stats.claims),
             (
                 "tavern_retries_total",
-                "Items that a run failed, or left behind, and that were to be tried again",
+                "Retries of items after a failed or lost run",
                 stats.retries,
             ),
             (
@@ -209,7 +209,7 @@ impl Metrics {
             .map(|(symptom, count)| ([*symptom], to_number(*count as u64)));
         self.count(
             "tavern_diagnoses_total",
-            "What was found of runs, by symptom",
+            "Diagnoses of runs, by symptom",
             ["symptom"],
             found,
         );
@@ -248,7 +248,7 @@ impl Metrics {
             .for_each(|(labels, value)| vector.with_label_values(&labels).set(value));
         self.registry
             .register(Box::new(vector))
-            .expect("each name is told once");
+            .expect("each name is registered once");
     }
 
     /// Adds a counter.
@@ -266,7 +266,7 @@ impl Metrics {
             .for_each(|(labels, value)| vector.with_label_values(&labels).inc_by(value.max(0.0)));
         self.registry
             .register(Box::new(vector))
-            .expect("each name is told once");
+            .expect("each name is registered once");
     }
 
     fn named(&self, name: &str, help: &str) -> Opts {

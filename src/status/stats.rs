@@ -144,7 +144,7 @@ impl Stats {
         );
         words.extend(
             (self.learnings_told > 0)
-                .then(|| format!("{} told", human::count(self.learnings_told, "learning"))),
+                .then(|| format!("{} delivered", human::count(self.learnings_told, "learning"))),
         );
         if let Some(watcher) = &self.watcher {
             words.push(human::count(

@@ -405,7 +405,7 @@ fn a_line_that_is_appended_to_one_without_an_end_is_a_line_of_its_own() {
     scratch.change(QUEUE, "## Done\n", "- [ ] b\n- [ ] b\n\n## Done\n");
     scratch
         .run("tavern-check", &[])
-        .says("this reads as the item in line 5 does, and both are worked");
+        .says("this item repeats the item in line 5; agents work on both");
 }
 
 #[test]

@@ -346,7 +346,7 @@ fn what_git_has_brought_is_told_to_no_answerer() {
     scratch
         .run("tavern-ask", &["did we backup the attic?"])
         .ends(1)
-        .says("git tracks what only Tavern itself may write");
+        .says("git tracks files that only Tavern may write");
     assert_eq!(
         scratch.read(".tavern/queues/questions.md"),
         before,

@@ -993,7 +993,7 @@ fn a_parenthesis_of_which_nothing_can_be_read_is_title_with_an_id_and_without() 
         ("status: urgent", "write draft, pending, in_progress, "),
         (
             "lane: fast",
-            "write draft or pending; as it stands it is part of the title",
+            "write draft or pending; here it is part of the title",
         ),
         (
             "after: the launch",
@@ -1118,10 +1118,7 @@ fn what_an_item_waits_for_or_needs_is_told_where_it_is_not_read() {
             ));
             let told = scratch.run("tavern-check", &[]);
             assert_eq!(
-                (
-                    told.code,
-                    told.stdout.contains("is not read as it stands here")
-                ),
+                (told.code, told.stdout.contains("is not read here")),
                 (Some(code), code == 5),
                 "{below}: {told}"
             );
@@ -1214,7 +1211,7 @@ fn words_that_are_typed_behind_an_id_later_are_title_as_well() {
 fn keys_of_an_items_state_that_are_typed_behind_an_id_are_told() {
     let list = "## Pending\n\n- [ ] AUTH-7: Login fails (priority: 1, reason: token expired)\n- [ ] T-2: two\n";
     let scratch = Scratch::board(list);
-    let told = "`reason` is no key that a text may have, so this parenthesis is part of the title";
+    let told = "`reason` can't be set in a text, so this parenthesis is part of the title";
     scratch
         .run("tavern-check", &[])
         .says(told)
@@ -1244,12 +1241,9 @@ fn keys_of_an_items_state_that_are_typed_behind_an_id_are_told() {
     assert_eq!(scratch.item("T-2")["reason"], "again");
     scratch.run("tavern-check", &[]).says_not("`reason`");
     for (typed, told) in [
-        ("author: Anna", "`author` is no key that a text may have"),
-        (
-            "approvals: Anna",
-            "`approvals` is no key that a text may have",
-        ),
-        ("mode: plan", "`mode` is no key that a text may have"),
+        ("author: Anna", "`author` can't be set in a text"),
+        ("approvals: Anna", "`approvals` can't be set in a text"),
+        ("mode: plan", "`mode` can't be set in a text"),
         ("returns: 404", "unknown key `returns`"),
         ("rounds: 3", "unknown key `rounds`"),
     ] {
@@ -1285,7 +1279,7 @@ fn keys_of_an_items_state_that_are_typed_behind_an_id_are_told() {
         scratch
             .run("tavern-check", &[])
             .says("unknown key `reason`")
-            .says("Tavern keeps it apart from the text: here it does nothing");
+            .says("Tavern stores it outside of the text: here it has no effect");
     }
 }
 
@@ -1296,7 +1290,7 @@ fn a_status_beside_keys_that_stand_below_stops_its_item() {
     scratch
         .run("tavern-check", &[])
         .ends(5)
-        .says("`status` is not read as it stands here");
+        .says("`status` is not read here");
     scratch.run("tavern-claim", &[]).ends(3);
     scratch.change(
         QUEUE,
@@ -1313,7 +1307,7 @@ fn a_status_beside_keys_that_stand_below_stops_its_item() {
 fn who_waits_by_the_signs_of_obsidian_is_left_while_that_is_open() {
     let list = "- [ ] Build 🆔 abc-1 📅 2026-12-01\n- [ ] Ship 📅 2026-12-02 ⛔ xyz, abc-1\n- [ ] Tell them ⛔ abc\n- [x] Plan 🆔 p\n- [ ] Draw ⛔ p\n";
     let scratch = Scratch::board(list);
-    let told = ".tavern/queues/main.md:2:25: error: `⛔` is not read as it stands here";
+    let told = ".tavern/queues/main.md:2:25: error: `⛔` is not read here";
     scratch
         .run("tavern-check", &[])
         .ends(5)

@@ -408,7 +408,7 @@ fn beside_work_on_the_same_file_too_nothing_of_it_is_merged() {
         assert_eq!(item["status"], "dead", "{script}: {item}");
         let reason = item["reason"].as_str().unwrap_or_default();
         assert!(
-            reason.contains("before its agent began") && reason.contains("have git ignore it"),
+            reason.contains("before its agent started") && reason.contains("have git ignore them"),
             "{script}: {item}"
         );
     }

@@ -163,7 +163,7 @@ fn an_old_text_takes_back_no_line_but_those_of_who_went_on_in_it() {
     assert_eq!(scratch.stands("T-1", "pending", 1)["reason"], "no luck");
     scratch
         .run("tavern-log", &[])
-        .says("what that save had changed is taken back");
+        .says("the changes of that save are undone");
 }
 
 /// An editor does not load what became of its save.

@@ -98,7 +98,8 @@ fn caps_that_are_no_amounts_or_that_a_runner_does_not_count_for_are_told() {
     let scratch = board("caps:\n  day:\n    usd: -1\n");
     let wrong = scratch.run("tavern-check", &[]).ends(5);
     assert!(
-        wrong.stdout.contains("`usd` is no amount") && wrong.stdout.contains("config.yaml:3:5"),
+        wrong.stdout.contains("invalid amount for `usd`")
+            && wrong.stdout.contains("config.yaml:3:5"),
         "{wrong}"
     );
     scratch.write(CONFIG, "caps: {day: {usd: 5, minutes: 9}}\n");

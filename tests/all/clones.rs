@@ -123,7 +123,7 @@ fn who_holds_what_another_clone_has_completed_gives_up_and_keeps_their_work() {
         second
             .run("tavern-log", &["T-1"])
             .ends(0)
-            .says("it has ended in another clone; what was made of it here stays on tavern/T-1");
+            .says("it has ended in another clone; its work here is kept on tavern/T-1");
         // Nobody does it again.
         for clone in &clones {
             clone
@@ -399,8 +399,7 @@ fn who_lost_an_item_without_an_id_that_was_typed_on_keeps_their_work() {
         second.run("tavern-check", &[]).says(&format!(
             "{lost} was completed without the work that is kept at {branch}"
         ));
-        let words =
-            format!("it has ended in another clone; what was made of it here stays on {branch}");
+        let words = format!("it has ended in another clone; its work here is kept on {branch}");
         second.run("tavern-log", &[&lost]).ends(0).says(&words);
         assert_eq!(second.item(&lost)["status"], "completed");
         second

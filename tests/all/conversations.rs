@@ -183,7 +183,7 @@ impl Talk {
         for text in shown {
             let number = |behind| marked(&text, "[… ", behind);
             let is_elsewhere = number(" earlier ones left out, which the task's log has …]")
-                .or_else(|| number(" more, which are told next …]"));
+                .or_else(|| number(" more, in the next message …]"));
             if let Some(number) = is_elsewhere {
                 left_out += number;
                 continue;

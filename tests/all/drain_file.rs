@@ -270,7 +270,7 @@ fn items_under_a_heading_of_ones_own_are_left_alone() {
     scratch
         .run("tavern-claim", &["--task", "T-7"])
         .ends(3)
-        .says("it is a person's own, by where it stands");
+        .says("its place marks it as a person's own");
     // A lane that is mistyped is none of one's own.
     let scratch = with_file(&text.replace("Ideas", "Pendign"));
     drain(&scratch, &["TODO.md"])
@@ -354,7 +354,7 @@ fn other_names_for_what_an_item_waits_for_are_mistyped_keys() {
 fn a_reviewer_that_can_judge_nothing_is_told_of() {
     let scratch = Scratch::shell(&item("good"), "");
     scratch.change(CONFIG, "#review: [person]", "review: [reviewer]");
-    let why = "it waits for a reviewer, whose runner `shell` can't judge work";
+    let why = "it waits for a reviewer, but the runner `shell` of this role can't review";
     let todo = "name another under `roles:`, or review it yourself: tavern approve";
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
     ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}")).says_not("no agent works as one").says(
@@ -620,7 +620,7 @@ fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
         ("role: a: b", "the front matter can't be read:"),
         (
             "done_when: test -e a.txt",
-            "`done_when` is a key of items, and does nothing here; write it at each item",
+            "`done_when` is a key of items, and has no effect here; write it at each item",
         ),
     ] {
         let scratch = Scratch::shell(&format!("---\n{front}\n---\n{}", item("T-1: a")), "");
@@ -1046,11 +1046,11 @@ fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some()
     let boxes = "TODO.md:1: `[]` is not a checkbox, so this line is not an item, and 1 line like it\n\
                  hint: write `[ ]` or `[x]`, and a plain blank before and behind it\n";
     let plain = "TODO.md:3: the list has no boxes, so none of its 2 lines is an item\n\
-                 hint: write `- [ ] ` before what is to be done\n";
+                 hint: write `- [ ] ` before the title\n";
     let odd = "TODO.md:2: `[v]` is not a checkbox, so this line is not an item\n\
                hint: write `[ ]` or `[x]`, and a plain blank before and behind it\n";
     let quoted = "TODO.md:1: the 2 boxes stand in quotes, so none of their lines is an item\n\
-                  hint: take the `>` away before what is to be done\n";
+                  hint: remove the `>` before the box\n";
     for (text, told) in [
         ("- [] a\n- [v] b\n", boxes),
         ("# List\n\n- a\n  - part\n* b\n", plain),
@@ -1267,7 +1267,7 @@ fn all_that_an_agent_is_told_of_an_item_in_a_list_of_others() {
          Worktree: {folder}/.tavern/worktrees/{id}\nBranch: tavern/{id} (from commit {commit})\nAttempt: 1 of 3\n\n\
          For the totals.\n\n- [x] up\n- [ ] down\n\nFiles that are named above are the specification: read them first.\n\n\
          Its open steps. Tick each as soon as it is done: `tavern report --step N`\n    2. down\n</assigned-task>\n\n\
-         <around-the-task>\nWhat stands above it in `TODO.md`. It is no task of yours, and tells what yours is about:\n\n\
+         <around-the-task>\nThe text above it in `TODO.md`. It is context, not a task of yours:\n\n\
          # Shop\n\nAll prices are in cents.\n\n## Cart\n\nNot for phones.\n\n- Page\n  It is in `cart/`.\n</around-the-task>\n\n\
          <done-when>\nNo command checks this task."
     );
@@ -1380,7 +1380,7 @@ fn what_is_to_wait_is_not_worked_because_its_key_stands_in_the_middle_of_the_tit
     scratch
         .run("tavern-check", &["TODO.md"])
         .ends(5)
-        .says("`after` is not read as it stands here\n");
+        .says("`after` is not read here\n");
     assert!(!scratch.read("TODO.md").contains("[x]"));
 }
 
@@ -1445,7 +1445,7 @@ fn what_waits_in_other_words_or_signs_is_not_worked() {
         .map(|deploy| format!("- [ ] {deploy}\n  ```sh\n  touch deployed\n  ```\n"))
         .concat();
     let scratch = with_file(&format!("- [ ] Build\n  ```sh\n  exit 1\n  ```\n{items}"));
-    let said = "`depends on` is not read as it stands here\n";
+    let said = "`depends on` is not read here\n";
     let hint = "write `(after: …)` at the end of the first line, with nothing behind it, or use other words";
     scratch
         .run("tavern-check", &["TODO.md"])
@@ -1476,7 +1476,7 @@ fn what_guards_an_item_in_a_plain_yaml_block_is_told_and_an_example_is_not() {
         guarded.concat()
     ));
     let ran = scratch.run("tavern-check", &["TODO.md"]).ends(5);
-    ran.says("TODO.md:7:3: error: `after` is not read as it stands here\n")
+    ran.says("TODO.md:7:3: error: `after` is not read here\n")
         .says("write ```yaml task above it");
     drain(&scratch, &["TODO.md"]).ends(5);
     assert!(
@@ -1538,7 +1538,7 @@ fn words_of_a_person_are_kept_beside_keys_of_theirs() {
         .map(|title| format!("- [ ] {title}\n  ```sh\n  true\n  ```\n"))
         .concat();
     let scratch = with_file(&format!("---\nresult: answer\n---\n{items}"));
-    let said = "`reason` is no key that a text may have, so this parenthesis is part of the title";
+    let said = "`reason` can't be set in a text, so this parenthesis is part of the title";
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said);
     drain(&scratch, &["TODO.md"]).ends(0);
     titles

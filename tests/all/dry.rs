@@ -639,7 +639,7 @@ fn a_dry_report_knows_of_children_and_of_plans() {
     );
     let (plan, done) = tried("T-3", &token);
     assert!(
-        plan.starts_with("T-3 pending: its plan was not taken: line 1") && plan == done,
+        plan.starts_with("T-3 pending: its plan was rejected: line 1") && plan == done,
         "{plan}{done}"
     );
 }

@@ -102,7 +102,7 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
         assert_eq!(scratch.read(&aside), saved);
         scratch
             .run("tavern-log", &[])
-            .says("; the queue stands as it was")
+            .says("; the queue is unchanged")
             .says(&aside);
         for program in ["tavern-check", "tavern-status", "tavern-drain"] {
             scratch

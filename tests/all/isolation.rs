@@ -99,7 +99,7 @@ fn what_a_run_leaves_on_its_stash_is_kept_and_told() {
     scratch
         .run("tavern-log", &[])
         .ends(0)
-        .says("what it put on `stash` is kept at `refs/tavern/cells/T-1/stashed-");
+        .says("its work on `stash` is kept at `refs/tavern/cells/T-1/stashed-");
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/tavern/cells"]);
     assert_eq!(scratch.git(&["show", &format!("{kept}:b.txt")]), "2");
     assert_eq!(scratch.git(&["stash", "list"]), "");
@@ -128,7 +128,7 @@ fn references_settings_and_hooks_are_the_owners() {
     );
     let log = scratch.run("tavern-log", &[]).succeeds();
     for name in ["tags/new", "tags/v2", "heads/topic", "notes/commits"] {
-        let told = format!("what it put on `{name}` is kept at `refs/tavern/cells/T-1/{name}`");
+        let told = format!("its work on `{name}` is kept at `refs/tavern/cells/T-1/{name}`");
         assert!(log.contains(&told), "{told}\n{log}");
         scratch.git(&["rev-parse", &format!("refs/tavern/cells/T-1/{name}")]);
     }
@@ -140,7 +140,7 @@ fn references_settings_and_hooks_are_the_owners() {
         "`.git/info/attributes`",
     ] {
         assert!(
-            log.contains(&format!("it changed {what} for itself alone")),
+            log.contains(&format!("it changed {what} in its run only")),
             "{what}\n{log}"
         );
     }
@@ -319,8 +319,8 @@ fn what_its_owner_and_others_do_meanwhile_is_not_taken_for_the_runs() {
     scratch
         .run("tavern-log", &[])
         .ends(0)
-        .says_not("what it put on")
-        .says_not("for itself alone");
+        .says_not("its work on `")
+        .says_not("in its run only");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
         .run("tavern-drain", &["Board.md"])
         .ends(3)
         .says("there is nothing to do: no item is open");
-    let drained = drained.says("Board.md:7: `Задачи` is not a lane, so the item under it is not worked: `kanban-plugin` in the front matter makes this a board\nhint: to have them worked write `lanes: {Задачи: pending}` in the front matter, or else which lane it is:");
+    let drained = drained.says("Board.md:7: `Задачи` is not a lane, so the item under it is not worked: `kanban-plugin` in the front matter makes this a board\nhint: write `lanes: {Задачи: pending}` in the front matter, or another lane in place of pending:");
     drained
         .says("`В работе (2)` is not a lane")
         .says("`Сделано` is not a lane, so the 2 items under it")
@@ -298,9 +298,9 @@ fn what_a_save_of_the_plugin_would_take_is_told() {
     let checked = scratch.run("tavern-check", &["Board.md"]).ends(0);
     let told = |line: &str| format!("Board.md:{line}: warning: Obsidian's Kanban ");
     let checked = checked.says(&format!("{}drops this card when it saves", told("7:7")));
-    let checked = checked.says(&format!("{}moves this script further in", told("13:3")));
-    let checked = checked.says(&format!("{}moves this task block further in", told("17:3")));
-    let checked = checked.says(&format!("{}moves this part further in", told("21:3")));
+    let checked = checked.says(&format!("{}indents this script further", told("13:3")));
+    let checked = checked.says(&format!("{}indents this task block further", told("17:3")));
+    let checked = checked.says(&format!("{}indents this part further", told("21:3")));
     checked
         .says(&format!("{}drops this card when it saves", told("27:7")))
         .says("6 warnings");

@@ -494,9 +494,9 @@ fn steps_under_the_heading_of_a_task_and_conditions_are_not_worked_as_items() {
     let scratch = with_list(&text);
     let check = scratch.run("tavern-check", &["TODO.md"]).ends(5);
     let check = check
-        .says("the boxes under `Task 1: Build the parser` (2) are steps of one task, and no items");
-    let check = check.says("the boxes under `Success Criteria` (2) are conditions, and no items");
-    check.says("the boxes under `Definition of Done` (2) are conditions, and no items");
+        .says("the boxes under `Task 1: Build the parser` (2) are steps of one task, not items");
+    let check = check.says("the boxes under `Success Criteria` (2) are conditions, not items");
+    check.says("the boxes under `Definition of Done` (2) are conditions, not items");
     assert_eq!(worked(&scratch), ["A"]);
     scratch
         .run("tavern-claim", &["--task", "TODO.md:5"])

@@ -173,7 +173,7 @@ fn what_contradicts_does_not_stop_the_merge_and_is_listed() {
         .run()
         .ends(0);
     merged
-        .says(".tavern/queues/main.md: `T-2`: each side changed the title")
+        .says(".tavern/queues/main.md: `T-2`: the two sides changed the title")
         .says("tavern check");
     has(&scratch.read(MAIN), &["- [ ] T-2: Deux\n", "Zwei"]);
     scratch

@@ -337,8 +337,7 @@ fn git_clean_in_the_middle_of_a_run_uses_no_attempt_and_ends_no_agent() {
             let ran = scratch
                 .run("tavern-agent", &["--until-empty", "--name", "Frodo"])
                 .ends(0);
-            let told =
-                "what was kept of its run was removed while it ran, as `git clean -fdx` does";
+            let told = "the folder of its run was removed while it ran, as `git clean -fdx` does";
             if is_worktree_gone {
                 ran.says(&format!("T-1 not_ready, now pending: {told}"))
                     .says("T-2 merged as");

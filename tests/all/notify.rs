@@ -600,9 +600,12 @@ fn channels_that_can_tell_nobody_are_errors() {
     for (channel, says) in [
         ("{}", "`mine` has no address"),
         ("{desktop: false}", "`mine` has no address"),
-        ("{file: a, command: b}", "`mine` has two ways"),
+        ("{file: a, command: b}", "`mine` has more than one target"),
         ("{webhook: example.org}", "`mine` has no address"),
-        ("{file: a, secret: $KEY}", "`mine` signs nothing"),
+        (
+            "{file: a, secret: $KEY}",
+            "`mine` has a `secret` but no `webhook`",
+        ),
         ("{webhook: $A$B}", "`mine` has no address"),
         ("{webhook: $}", "`mine` has no address"),
         (
@@ -732,7 +735,7 @@ fn the_end_of_all_that_was_planned_of_a_request_is_told_once_with_a_summary() {
         .ends(0);
     assert_eq!(told(&scratch, "mine.txt"), [""; 0], "T-1.2 is open");
     work(&scratch).ends(0);
-    let done = "warning request: all that was planned of T-1 has ended: 1 completed, 1 dead, 1 cancelled; runs: 2";
+    let done = "warning request: all items planned for T-1 have ended: 1 completed, 1 dead, 1 cancelled; runs: 2";
     assert_eq!(told(&scratch, "mine.txt"), [done]);
     assert_eq!(
         told(&scratch, "all.txt")
@@ -768,7 +771,7 @@ fn of_requests_that_end_together_each_is_told_with_its_own() {
     let told = told(&scratch, "mine.txt");
     let of = |request: &str, cancelled: usize| {
         let of =
-            format!("all that was planned of {request} has ended: {cancelled} cancelled; runs: 0");
+            format!("all items planned for {request} have ended: {cancelled} cancelled; runs: 0");
         told.iter().filter(|line| line.contains(&of)).count()
     };
     assert_eq!(

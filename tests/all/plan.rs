@@ -148,14 +148,14 @@ fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end()
         .run("tavern-plan", &["Log in", "--id", "L-1"])
         .ends(0);
     let ran = agent(&scratch, "planner");
-    ran.says("its plan was not taken: line 1: it has no `done_when`")
+    ran.says("its plan was rejected: line 1: it has no `done_when`")
         .says("and 2 problems more")
         .says("L-1 planned: L-1.1, L-1.2");
     let second = scratch.note("2");
     has(
         &second,
         &[
-            "Your last plan was not taken",
+            "Your last plan was rejected",
             "plan.md:1:7: error: it has no `done_when`",
             "there is no item `P-9` to wait for",
             "a planner can't set `status`",
@@ -179,7 +179,7 @@ fn a_plan_that_is_wrong_goes_back_with_its_problems_and_is_given_up_in_the_end()
     scratch
         .run("tavern-plan", &["Log in", "--id", "L-1"])
         .ends(0);
-    agent(&scratch, "planner").says("now dead: its plan was not taken");
+    agent(&scratch, "planner").says("now dead: its plan was rejected");
     assert_eq!(
         scratch.queue().matches("- [ ] ").count(),
         1,
@@ -233,7 +233,7 @@ fn planned_items_begin_in_draft_if_the_board_says_so() {
         .run("tavern-plan", &["A page", "--id", "L-1", "-p", "0"])
         .ends(0);
     agent(&scratch, "planner")
-        .says("these are 2 items, and one plan may have 1")
+        .says("the plan has 2 items; at most 1 are allowed")
         .says("L-1 planned: L-1.1");
     has(
         &scratch.queue(),
@@ -541,7 +541,7 @@ fn a_planner_is_woken_for_what_is_blocked_not_merged_or_not_begun() {
         }
     }
     agent(&scratch, "planner")
-        .says("queued: T-1 passes its commands, and could not be merged 2 times");
+        .says("queued: T-1 passes its commands, but its merge failed 2 times");
     agent(&scratch, "planner").says_not("queued");
 }
 

@@ -274,7 +274,7 @@ fn a_base_that_is_not_there_is_told_before_anything_is_claimed() {
     let scratch = Scratch::shell(&item("T-1", ""), "base: mian\n");
     for line in ["tavern-agent --until-empty", "tavern-drain"] {
         let ran = scratch.line(line).run().ends(1);
-        ran.says("`base` in config.yaml names the branch `mian`, which is not there")
+        ran.says("`base` in config.yaml names the branch `mian`, which does not exist")
             .says("did you mean `main`?");
     }
     let left = scratch.item("T-1");
@@ -396,9 +396,9 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
     scratch.write(QUEUE, queue);
     let mut agent = agent.start();
     let told = || fs::read_to_string(scratch.folder().join("told")).unwrap_or_default();
-    wait_until("it waits", || told().contains("nothing can be started"));
+    wait_until("it waits", || told().contains("can't start anything"));
     let place = format!(
-        "Frodo: nothing can be started: {}:1:4: undefined value: `taks` is undefined; edit",
+        "Frodo: can't start anything: {}:1:4: undefined value: `taks` is undefined; edit",
         template.display()
     );
     assert!(told().contains(&place), "{}", told());
@@ -416,7 +416,7 @@ fn in_the_middle_of_work_it_waits_and_says_so_once() {
     wait_until("it has ended", || agent.has_ended());
     agent.end().succeeds();
     assert_eq!(
-        told().matches("nothing can be started").count(),
+        told().matches("can't start anything").count(),
         1,
         "{}",
         told()

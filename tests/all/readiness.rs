@@ -339,9 +339,8 @@ fn what_builds_on_work_that_was_taken_back_waits_until_it_is_there_again() {
         scratch.git(&[&["revert", "--no-edit"], taken_back].concat());
         let revert = scratch.git(&["log", "-1", "--format=%h"]);
         scratch.git(&["checkout", "--quiet", "main"]);
-        let lack = format!(
-            "the work of T-1, {commit}, was taken back on `tavern/integration` by {revert}"
-        );
+        let lack =
+            format!("the work of T-1, {commit}, was reverted on `tavern/integration` by {revert}");
         for (line, code) in [
             ("tavern-status T-2", 0),
             ("tavern-check", 0),

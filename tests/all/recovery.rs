@@ -218,7 +218,7 @@ fn a_lease_that_a_power_cut_left_empty_stops_nobody_else_and_is_written_again() 
     scratch.run("tavern-claim", &["--task", "T-1"]).succeeds();
     scratch.write(".git/tavern/leases/T-1.yaml", "");
     scratch.run("tavern-claim", &[]).ends(0).says("T-2");
-    let put_back = "write the lease of T-1 again, whose file was lost\n";
+    let put_back = "write the lease of T-1 again, since its file was lost\n";
     assert_eq!(
         scratch.run("tavern-reap", &["--dry-run"]).succeeds(),
         put_back
@@ -267,7 +267,7 @@ fn a_back_off_of_a_clock_that_was_ahead_ends_once_it_is_right_and_what_a_person_
     scratch.at("+0", "tavern-claim", &[]).ends(3);
     scratch
         .at("+0", "tavern-check", &[])
-        .says("let T-1 be taken: its back-off was written while the clock was ahead");
+        .says("reset the back-off of T-1, which was written while the clock was ahead");
     scratch
         .at("+0", "tavern-reap", &[])
         .says("T-1")

@@ -217,7 +217,7 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     let ran = ran
         .says("now in_review: it gave no verdict")
         .says("now waiting: it gave no verdict");
-    ran.says("its verdict has another form than this: `verdict: approve` or")
+    ran.says("its verdict is not of the form: `verdict: approve` or")
         .says_not("variant");
     assert_eq!(scratch.stands("T-1", "waiting", 1)["rounds"], 0);
     // A person lets it be looked at again: it is still in review at its commit.

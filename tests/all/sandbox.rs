@@ -285,7 +285,7 @@ fn a_cell_goes_when_it_is_taken_over_or_its_item_completed_and_not_before() {
     scratch
         .run("tavern-reap", &["--dry-run"])
         .ends(0)
-        .says("remove what was left of the cell of run T-9@4");
+        .says("remove the remains of the cell of run T-9@4");
     assert_eq!(names().len(), 2);
     // Nobody has what is in the other one.
     scratch.run("tavern-reap", &[]).ends(0);
@@ -429,7 +429,7 @@ fn what_is_committed_in_repositories_of_its_own_comes_out_as_data() {
     assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
     for (place, file) in [("plain", "plain"), ("build/deep", "build%2Fdeep")] {
         assert!(
-            log.contains(&format!("in the repository `{place}` is on no remote")),
+            log.contains(&format!("in the repository `{place}` are on no remote")),
             "{log}"
         );
         let bundle = format!(".tavern/runs/T-1@1/submodules/{file}.git.bundle");
@@ -453,7 +453,7 @@ fn what_is_in_submodules_and_of_git_lfs_comes_out_as_data() {
     assert_eq!(scratch.item("T-1")["status"], "completed", "{log}");
     let (_, kept) = log
         .split_once(
-            "the submodule `lib` is on no remote of that, your own clone of it has it below `refs/tavern/T-1@1/`, and it is kept for git to fetch from in ",
+            "the submodule `lib` are on no remote of that, your own clone of it has them below `refs/tavern/T-1@1/`, and are kept in the bundle ",
         )
         .expect(&log);
     let bundle = kept.lines().next().expect("a path");

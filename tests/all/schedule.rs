@@ -382,13 +382,13 @@ fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
         (
             "a:\n  cron: \"0 6 * *\"\n  title: A\n",
             "5:3",
-            "`0 6 * *` is no cron expression",
+            "invalid cron expression `0 6 * *`",
             "write five fields",
         ),
         (
             "a:\n  cron: \"0 6 31 2 *\"\n  title: A\n",
             "5:3",
-            "`0 6 31 2 *` never comes",
+            "`0 6 31 2 *` never matches a date",
             "",
         ),
         (
@@ -400,7 +400,7 @@ fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
         (
             "a:\n  every: fortnight\n  title: A\n",
             "5:3",
-            "`fortnight` is not understood",
+            "invalid time `fortnight`",
             "weekday at 06:00",
         ),
         (
@@ -425,7 +425,7 @@ fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
         (
             "a:\n  every: hour\n  cron: \"@daily\"\n  title: A\n",
             "5:3",
-            "`cron` and `every` say it twice",
+            "`cron` and `every` are both set",
             "",
         ),
         (
@@ -455,7 +455,7 @@ fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
         (
             "a:\n  every: hour\n  title: \"A\\e[2J\"\n",
             "6:3",
-            "`title` would not read so in a queue",
+            "`title` would be read differently in a queue",
             "",
         ),
         (
@@ -467,17 +467,17 @@ fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
         (
             "good:\n  every: hour\n  title: A\n",
             "4:1",
-            "the schedule `good` is there twice",
+            "duplicate schedule `good`",
             "",
         ),
         (
             "a b:\n  every: hour\n  title: A\n",
             "4:1",
-            "`a b` is no name of a schedule",
+            "`a b` is not a valid schedule name",
             "",
         ),
-        ("[a]\n", "4:1", "is no name of a schedule", ""),
-        ("a: 3\n", "4:1", "`a` says nothing", ""),
+        ("[a]\n", "4:1", "is not a valid schedule name", ""),
+        ("a: 3\n", "4:1", "`a` is empty", ""),
         (
             "a:\n  every: hour\n  title: A\n  queue: nowhere\n",
             "",

@@ -106,10 +106,7 @@ fn where_the_log_is_lost_it_tells_the_states() {
     assert_eq!(scratch.stands("T-2", "waiting", 0)["question"], "which?");
     scratch.stands("T-3", "pending", 1);
     let log = scratch.run("tavern-log", &[]).succeeds();
-    has(
-        &log,
-        &["the log is lost: this is what main.state.yaml shows"],
-    );
+    has(&log, &["the log is lost: read from main.state.yaml"]);
 }
 
 /// What was ended by a run is opened again by a command alone: an old buffer and an untick read the same.
@@ -143,7 +140,7 @@ fn no_text_opens_again_what_a_run_has_ended() {
         );
         scratch
             .run("tavern-log", &[])
-            .says("what has ended by a run stays so");
+            .says("items that a run has ended keep their status");
         scratch.run("tavern-release", &["T-1", "--reopen"]).ends(0);
         scratch.stands("T-1", "pending", 0);
     }

@@ -104,7 +104,7 @@ fn a_commit_that_its_owner_would_have_nowhere_is_not_merged() {
         assert!(!scratch.merged().contains("inner"));
         // Told once.
         let log = scratch.run("tavern-log", &[]).succeeds();
-        assert_eq!(log.matches("is on no remote of that").count(), 1, "{log}");
+        assert_eq!(log.matches("are on no remote of that").count(), 1, "{log}");
         sh(
             &scratch,
             &way.replace("git ", "git -c protocol.file.allow=always "),

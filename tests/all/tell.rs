@@ -319,7 +319,7 @@ fn what_does_not_fit_into_a_prompt_stays_unread_and_comes_next() {
             }
             has(
                 &scratch.note(run.to_string()),
-                &["more, which are told next"],
+                &["more, in the next message"],
             );
         }
         assert!(scratch.letters("T-1").is_empty(), "{number} of {size}");

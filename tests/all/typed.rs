@@ -10,7 +10,7 @@ use serde_json::Value;
 pub const NOBODY: usize = usize::MAX;
 
 /// So the log tells of a save that took back the one before it: what that had typed stands in the kept texts alone.
-const TAKEN_BACK: &str = "the text before the last save was put back";
+const TAKEN_BACK: &str = "the text before the last save was restored";
 
 /// And of what an old text lacks.
 const STAYS: &str = "stays: ";

@@ -91,7 +91,7 @@ fn a_named_event_is_taken_back_once() {
     );
     undo(&scratch, &["--event", &event])
         .ends(4)
-        .says("was taken back already");
+        .says("was already undone");
     let by = record["undone_by"].to_string();
     undo(&scratch, &["--event", &by]).succeeds();
     assert_eq!(State::of(&scratch).status("T-1"), Some(Status::Cancelled));
@@ -191,7 +191,7 @@ fn a_change_of_what_headings_mean_is_no_move_of_their_items() {
             "change the headings, or `lanes` in the front matter, back by hand: tavern edit main";
         undo(&scratch, &[])
             .ends(4)
-            .says("is of the lanes of main")
+            .says("changed the lanes of main")
             .says(hint);
         assert_eq!(scratch.queue(), saved);
     }

@@ -318,7 +318,7 @@ fn whose_files_are_spoilt_is_not_watched_and_that_is_said() {
     scratch.write(".tavern/runs/T-1@1/activity.json", "garbage");
     let ran = scratch.at("+10", "tavern-watch", &["--once"]);
     assert!(ran.code != Some(0), "{ran}");
-    ran.says("what run `T-1@1` does can't be read");
+    ran.says("the activity of run `T-1@1` can't be read");
     scratch
         .run("tavern-status", &["--health"])
         .says("what agents do can't be read");
@@ -490,7 +490,7 @@ fn what_is_typed_at_an_item_that_is_worked_counts_without_another_program() {
     );
     scratch
         .run("tavern-log", &["T-1"])
-        .says("what was made of it is kept, on tavern/T-1 or under refs/tavern/salvage/T-1");
+        .says("its work is kept, on tavern/T-1 or under refs/tavern/salvage/T-1");
     scratch.settle();
     scratch
         .run("tavern-runs", &["show", "T-1@1"])

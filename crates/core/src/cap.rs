@@ -184,10 +184,7 @@ pub fn is_amount(most: f64) -> bool {
 
 impl Cap {
     fn most(&self, measure: Measure) -> Option<f64> {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a share of it is all that is asked for"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "only its share is needed")]
         let tokens = self.tokens.map(|tokens| tokens as f64);
         match measure {
             Measure::Usd => self.usd,
@@ -203,10 +200,7 @@ impl Spent {
         self.run == other.run && self.started == other.started
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a share of it is all that is asked for"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "only its share is needed")]
     fn used(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Usd => self.usd,

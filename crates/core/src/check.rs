@@ -455,11 +455,11 @@ impl<'d, 't> Checker<'d, 't> {
                     .or_insert(item.line);
                 if line != item.line {
                     let message =
-                        format!("this reads as the item in line {line} does, and both are worked");
+                        format!("this item repeats the item in line {line}; agents work on both");
                     warn(
                         "copied-item",
                         message,
-                        "remove one of them, or say what is different".to_owned(),
+                        "remove one of them, or name the difference".to_owned(),
                     );
                 }
             }

@@ -300,10 +300,7 @@ impl fmt::Display for Lack {
             Lack::Capped { used, .. } => f.write_str(used),
             Lack::NotTrusted(untrusted) => write!(f, "{untrusted}"),
             Lack::ForeignTip { branch, tip, .. } => {
-                write!(
-                    f,
-                    "`{branch}` is at {tip}, where neither Tavern nor you have put it"
-                )
+                write!(f, "`{branch}` was moved to {tip}, but not by Tavern or you")
             }
             Lack::Rewritten {
                 base,
@@ -324,7 +321,7 @@ impl fmt::Display for Lack {
             }
             Lack::Status(status) => write!(f, "it is {status}"),
             Lack::Held(agent) => write!(f, "it is held by {agent}"),
-            Lack::Aside => f.write_str("it is a person's own, by where it stands"),
+            Lack::Aside => f.write_str("its place marks it as a person's own"),
             Lack::LeftOut(mark) => write!(f, "it is {}", meaning_of_mark(mark)),
             Lack::OwnDependency { name, mark } => write!(f, "it {}", waits_for_own(name, mark)),
             Lack::Answer(question) => write!(f, "it asks: {question}"),
@@ -366,7 +363,7 @@ impl fmt::Display for Lack {
             Lack::NoJudge { runner, role } => {
                 write!(
                     f,
-                    "it waits for a {role}, whose runner `{runner}` can't judge work"
+                    "it waits for a {role}, but the runner `{runner}` of this role can't review"
                 )
             }
             Lack::Program { program, .. } => {

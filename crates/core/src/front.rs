@@ -292,7 +292,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
             Some(_) => {}
             None => {
                 if let Some(severity) = of_items(name) {
-                    let message = format!("`{name}` is a key of items, and does nothing here");
+                    let message = format!("`{name}` is a key of items, and has no effect here");
                     let hint = "write it at each item that it is for";
                     problems.push(Problem {
                         severity,
@@ -331,7 +331,7 @@ fn too_long(
         return (!has_boxes).then(Front::default);
     }
     let message = format!(
-        "the front matter has {} bytes, and {MOST} are read at most",
+        "the front matter has {} bytes; at most {MOST} are allowed",
         content.len()
     );
     let first = content.start

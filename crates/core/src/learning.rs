@@ -163,7 +163,7 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
         return Err(Problem::error(
             CODE,
             0..first,
-            "a learning says nothing",
+            "a learning has no text",
             "write below its front matter",
         ));
     }

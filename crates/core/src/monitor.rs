@@ -67,7 +67,7 @@ impl Trouble {
             symptom: Symptom::Divergence,
             occurrence: 0,
             why: format!(
-                "{count} children of {parent} are in the same trouble ({symptom}), and were told so in vain"
+                "{count} children of {parent} have the same problem ({symptom}), and nudges did not help"
             ),
             advice: Advice::Pause,
         }

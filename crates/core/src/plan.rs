@@ -126,10 +126,7 @@ pub fn read(text: &str, rules: &Rules<'_>) -> Result<Plan, Vec<Problem>> {
         problems: Vec::new(),
     };
     if *document.front() != Front::default() {
-        let (message, hint) = (
-            "a plan has no front matter",
-            "say in each item what holds for it",
-        );
+        let (message, hint) = ("a plan has no front matter", "set the keys at each item");
         reader.problems.push(Problem::error(
             "plan-front-matter",
             0..3.min(text.len()),
@@ -210,8 +207,7 @@ impl Judge<'_, '_> {
             .filter(|id| (self.rules.status_of)(id).is_some())
         {
             let message = format!("there is an item `{id}` already");
-            let hint =
-                "leave out what is there already; a new item needs another name, such as NEW-1";
+            let hint = "remove the existing item from the plan; a new item needs another name, such as NEW-1";
             self.fault(
                 "taken-id",
                 item.head.start..item.head.start + id.as_str().len(),
@@ -399,7 +395,7 @@ impl Judge<'_, '_> {
         let end = text.len();
         if items.len() > self.rules.most {
             let message = format!(
-                "these are {} items, and one plan may have {}",
+                "the plan has {} items; at most {} are allowed",
                 items.len(),
                 self.rules.most
             );
@@ -407,15 +403,15 @@ impl Judge<'_, '_> {
                 "too-many",
                 end..end,
                 message,
-                "plan the first of them, and say in the last what comes next",
+                "plan the first of them, and describe the rest in the last",
             );
         }
         let is_said = self.rules.may_be_empty && !text.trim().is_empty();
         if items.is_empty() && !is_said {
             let hint = if self.rules.may_be_empty {
-                "write an item, `- [ ] P-1: what is to be done`, or a sentence that says why nothing is to be done"
+                "write an item, `- [ ] P-1: TITLE`, or a sentence that says why no item is needed"
             } else {
-                "write an item: `- [ ] P-1: what is to be done`"
+                "write an item: `- [ ] P-1: TITLE`"
             };
             self.fault(
                 "nothing-planned",

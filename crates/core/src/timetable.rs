@@ -127,14 +127,14 @@ impl Timetable {
                 .unwrap_or_default()
                 .replace("CronPattern", "it");
             BadTime::new(
-                format!("`{text}` is no cron expression: {}", why.to_lowercase()),
+                format!("invalid cron expression `{text}`: {}", why.to_lowercase()),
                 example,
             )
         })?;
         let epoch = DateTime::UNIX_EPOCH.naive_utc();
         if cron.find_next_occurrence(&epoch, false).is_err() {
             return Err(BadTime::new(
-                format!("`{text}` never comes"),
+                format!("`{text}` never matches a date"),
                 "no month has such a day: write another",
             ));
         }
@@ -149,8 +149,8 @@ impl Timetable {
     /// Parses words: `day at 06:00`, `weekday at 18:30`, `monday at 9:00`, `hour`.
     pub fn of_words(words: &str, zone: Zone) -> Result<Timetable, BadTime> {
         let cron = cron_of(words).ok_or_else(|| {
-            let hint = "write `hour`, `day at 06:00`, `weekday at 06:00` or `monday at 06:00`; all else is for `cron`";
-            BadTime::new(format!("`{words}` is not understood"), hint)
+            let hint = "write `hour`, `day at 06:00`, `weekday at 06:00` or `monday at 06:00`; for anything else use `cron`";
+            BadTime::new(format!("invalid time `{words}`"), hint)
         })?;
         Timetable::of_cron(&cron, zone)
     }
@@ -445,9 +445,9 @@ mod tests {
                 .expect_err("no expression")
                 .message
         };
-        assert_eq!(fault("0 6 31 2 *"), "`0 6 31 2 *` never comes");
+        assert_eq!(fault("0 6 31 2 *"), "`0 6 31 2 *` never matches a date");
         assert!(
-            fault("0 6 * *").starts_with("`0 6 * *` is no cron expression: "),
+            fault("0 6 * *").starts_with("invalid cron expression `0 6 * *`: "),
             "{}",
             fault("0 6 * *")
         );
@@ -460,7 +460,7 @@ mod tests {
             "0 6 * * * 2027",
         ] {
             assert!(
-                fault(odd).contains("is no cron expression: "),
+                fault(odd).contains("invalid cron expression `"),
                 "{odd}: {}",
                 fault(odd)
             );

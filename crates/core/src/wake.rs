@@ -163,7 +163,7 @@ fn not_merged(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
     // The log is read only for items that were returned at all.
     let is_so = is_open && task.state.attempt > 0 && (known.sent_back)(&task.id) >= SENT_BACK;
     let trigger = format!(
-        "{} passes its commands, and could not be merged {SENT_BACK} times",
+        "{} passes its commands, but its merge failed {SENT_BACK} times",
         task.id
     );
     let title = format!("Clear the way for {}", task.id);
@@ -200,7 +200,7 @@ fn blocked(task: &Task, known: &Known<'_>) -> Option<PlannerNeed> {
 }
 
 fn aim(queue: &str, goal: &str) -> PlannerNeed {
-    let description = format!("What the queue is to come to:\n\n{}", goal.trim());
+    let description = format!("The goal of the queue:\n\n{}", goal.trim());
     PlannerNeed::new(
         &["goal", queue, goal.trim()],
         "nothing is planned".to_owned(),
@@ -212,7 +212,7 @@ fn aim(queue: &str, goal: &str) -> PlannerNeed {
 fn about(task: &Task) -> String {
     let Task { id, title, .. } = task;
     format!(
-        "{id} is: {title}\n\nWhat it left is on the branch `tavern/{id}`, if there is one. Plan what is to be done in its place or\n\
+        "{id} is: {title}\n\nIts work is on the branch `tavern/{id}`, if there is one. Plan items that replace it or come\n\
          before it; if only a person can help, ask one."
     )
 }

@@ -280,7 +280,7 @@ impl Repository {
             Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => {
                 None
             }
-            Err(error) => return Err(GitError::library("read what HEAD holds")(error)),
+            Err(error) => return Err(GitError::library("read the files of HEAD")(error)),
         };
         // Steps run from newest to oldest. The first is the current HEAD, even if the reflog disagrees.
         let (mut steps, mut later, mut changes) = (Vec::new(), head, 0);

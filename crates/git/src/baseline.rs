@@ -33,7 +33,7 @@ use super::{CommitId, GitError, Repository};
 const BASELINES: &str = "refs/tavern/baseline/";
 
 /// Subject of a baseline commit.
-const WORDS: &str = "tavern: what the worktree held before";
+const WORDS: &str = "tavern: the worktree before the run";
 
 /// Prefix of a message line that names a submodule with changes.
 const DIRTY: &str = "submodule ";
@@ -209,7 +209,7 @@ impl Repository {
         };
         read()
             .map(Some)
-            .map_err(GitError::library("read what a worktree held before"))
+            .map_err(GitError::library("read the baseline of a worktree"))
     }
 
     /// Restores files of the baseline that differ from it.
@@ -397,7 +397,7 @@ impl Baseline<'_> {
     pub(super) fn part(&self, tree: &Tree<'_>, at: Oid) -> Result<Parted, GitError> {
         let newer = self.newer_mainline(at)?;
         self.parted(tree, newer.as_ref())
-            .map_err(GitError::library("leave out what the worktree held before"))
+            .map_err(GitError::library("leave out the baseline of a worktree"))
     }
 
     /// Returns the work in `tree`, including undecidable paths.
@@ -408,7 +408,7 @@ impl Baseline<'_> {
         }
         let own = self.repository.found_tree(own)?;
         self.replaced(&own, &mixed)
-            .map_err(GitError::library("keep what a worktree holds"))
+            .map_err(GitError::library("keep the files of a worktree"))
     }
 
     fn parted(&self, tree: &Tree<'_>, newer: Option<&Tree<'_>>) -> Result<Parted, git2::Error> {
@@ -634,13 +634,13 @@ impl Baseline<'_> {
             }
             git.find_tree(self.replaced(&tree, &changed)?)
         };
-        held().map_err(GitError::library("read what a worktree held before"))
+        held().map_err(GitError::library("read the baseline of a worktree"))
     }
 
     /// Puts the baseline on top of `tip`, which contains all work: differences of `tree` in baseline paths become the
     /// new baseline. Call it before the branch is moved to `tip`; it is safe to repeat.
     pub(super) fn settle(&self, tip: Oid, tree: &Tree<'_>) -> Result<(), GitError> {
-        let settling = || GitError::library("remember what a worktree held before");
+        let settling = || GitError::library("save the baseline of a worktree");
         let git = &self.repository.git;
         let tip = git.find_commit(tip).map_err(settling())?;
         let own = tip.tree().map_err(settling())?;

@@ -120,7 +120,7 @@ impl Repository {
         let mut listed = self
             .git
             .references_glob("refs/replace/*")
-            .map_err(GitError::library("list what is replaced"))?;
+            .map_err(GitError::library("list the replaced objects"))?;
         Ok(listed.names().count())
     }
 

@@ -191,7 +191,7 @@ impl Repository {
                     &reference,
                     before.as_ref(),
                     Some(tip),
-                    "tavern: what its agent committed",
+                    "tavern: the commits of its agent",
                 )?;
             }
         }

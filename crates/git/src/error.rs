@@ -31,7 +31,7 @@ pub enum GitError {
     DubiousOwnership { path: PathBuf },
     #[error("`{}` uses a repository format that Tavern can't read: {reason}", path.display())]
     UnsupportedFormat { path: PathBuf, reason: String },
-    #[error("by `{}` commits rest on others than they name", path.display())]
+    #[error("`{}` replaces the parents of commits", path.display())]
     Grafted { path: PathBuf },
     #[error("the `git` program was not found")]
     ProgramMissing,
@@ -44,7 +44,7 @@ pub enum GitError {
         status: String,
         stderr: String,
     },
-    #[error("a pipe or a device stands in the place of a file in `{}`: git was ended, which waited for it", dir.display())]
+    #[error("a pipe or a device is in place of a file in `{}`: git hung on it and was ended", dir.display())]
     AtPipe { dir: PathBuf },
     #[error("`{command}` was ended after {} s in `{}`", after.as_secs(), dir.display())]
     TimedOut {
@@ -63,7 +63,7 @@ pub enum GitError {
     BadRevision { revision: String, reason: String },
     #[error("commit `{id}` is not in `{}`", repository.display())]
     UnknownCommit { id: CommitId, repository: PathBuf },
-    #[error("`{}` is a shallow clone: how {} and {} are related is in commits that it lacks", repository.display(), one.short(), other.short())]
+    #[error("`{}` is a shallow clone: it lacks the commits that connect {} and {}", repository.display(), one.short(), other.short())]
     Shallow {
         one: CommitId,
         other: CommitId,
@@ -82,7 +82,7 @@ pub enum GitError {
     Pruned { id: CommitId },
     #[error("waited {} s for the lock `{}`", waited.as_secs(), path.display())]
     Busy { path: PathBuf, waited: Duration },
-    #[error("`{}` says that a git is at work, or was killed at work", path.display())]
+    #[error("`{}` exists: another git is running, or was killed", path.display())]
     LockedByGit { path: PathBuf },
 
     #[error("branch `{branch}` is checked out in `{}`", path.display())]
@@ -105,7 +105,7 @@ pub enum GitError {
         paths: Vec<PathBuf>,
     },
     #[error(
-        "{} stood there before its agent began (`worktree.copy`, `worktree.setup`) and was changed, moved, copied or added: which part is its work can't be told",
+        "{} existed before its agent started (`worktree.copy`, `worktree.setup`) and was changed, moved, copied or added: the agent's part is unknown",
         list(paths)
     )]
     Mixed { paths: Vec<PathBuf> },
@@ -171,7 +171,7 @@ impl GitError {
                     .to_owned()
             }
             GitError::Grafted { path } => format!(
-                "take it away: rm {0}; or keep what your own git shows: git replace --convert-graft-file",
+                "remove it: rm {0}; or convert it: git replace --convert-graft-file",
                 quoted(path)
             ),
             GitError::ProgramMissing | GitError::ProgramTooOld => {
@@ -214,7 +214,7 @@ impl GitError {
             }
             GitError::Pruned { .. } => "try again, without `git gc --prune=now`".to_owned(),
             GitError::Busy { path, .. } => format!(
-                "see who holds it with `fuser {}`, then try again",
+                "find the process that holds it: `fuser {}`, then try again",
                 quoted(path)
             ),
             GitError::LockedByGit { path } => {
@@ -231,14 +231,14 @@ impl GitError {
             }
             GitError::FolderInTheWay { path } => {
                 format!(
-                    "keep what is in it by moving it away: `mv {0} {0}.old`",
+                    "move it out of the way: `mv {0} {0}.old`",
                     quoted(path)
                 )
             }
             GitError::OtherHead { path, expected, .. } => {
                 let target = expected.as_deref().unwrap_or("--detach");
                 format!(
-                    "keep what is there, then: `git -C {} switch {target}`",
+                    "save the changes there, then: `git -C {} switch {target}`",
                     quoted(path)
                 )
             }
@@ -250,7 +250,7 @@ impl GitError {
             }
             GitError::HoldsWorktree { inner, .. } => {
                 format!(
-                    "save what is in it, then: `git worktree remove {}`",
+                    "save its contents, then: `git worktree remove {}`",
                     quoted(inner)
                 )
             }
@@ -261,14 +261,14 @@ impl GitError {
                 )
             }
             GitError::Mixed { .. } => {
-                "commit what the set-up makes, have git ignore it, or tell the agent to leave it".to_owned()
+                "commit the files of the set-up, have git ignore them, or have the agent leave them alone".to_owned()
             }
             GitError::Unfinished {
                 worktree,
                 operation,
             } => {
                 format!(
-                    "finish it or give it up: `git -C {} {operation} --abort`",
+                    "finish it or abort it: `git -C {} {operation} --abort`",
                     quoted(worktree)
                 )
             }
@@ -316,7 +316,7 @@ pub fn not_removed(path: &Path) -> String {
 
 /// The hint for a shallow clone that lacks too much history.
 pub const UNSHALLOW: &str =
-    "have all of the history: git fetch --unshallow (of actions/checkout: `fetch-depth: 0`)";
+    "fetch the full history: git fetch --unshallow (of actions/checkout: `fetch-depth: 0`)";
 
 fn or_nothing(id: Option<&CommitId>) -> &str {
     id.map_or("nothing", CommitId::as_str)

@@ -5,7 +5,7 @@
 //! walked.
 #![expect(
     clippy::disallowed_methods,
-    reason = "git owns what it remembers of a repository"
+    reason = "git owns its caches of a repository"
 )]
 
 use std::fs;
@@ -103,7 +103,7 @@ mod tests {
             let tip = repository.git.find_commit(tip).expect("it was made");
             repository.is_known_to_follow("x", &tip, &base)
         };
-        assert!(!is_known(far), "it is further than anybody looks");
+        assert!(!is_known(far), "it is beyond the search limit");
         fixture.git(&["switch", "--quiet", "main"]);
         assert_eq!(
             fixture

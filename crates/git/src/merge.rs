@@ -357,7 +357,7 @@ impl Repository {
 
     /// Returns the paths that `theirs` changed since `base`.
     fn changed(&self, base: Option<Oid>, theirs: &Commit<'_>) -> Result<Vec<PathBuf>, GitError> {
-        let comparing = || GitError::library(format!("list what {} changed", theirs.id()));
+        let comparing = || GitError::library(format!("list the changes of {}", theirs.id()));
         let base = match base {
             Some(id) => Some(
                 self.git

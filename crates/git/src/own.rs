@@ -330,7 +330,7 @@ impl Repository {
         }
         // A branch with missing objects would break every git that walks it.
         self.walk_new(tip, before.as_ref())?;
-        let log = "tavern: what its agent committed";
+        let log = "tavern: the commits of its agent";
         self.swap(&reference, before.as_ref(), Some(tip), log)
     }
 
@@ -345,7 +345,7 @@ impl Repository {
             }
             Ok(())
         };
-        read().map_err(GitError::library("read what a run committed"))
+        read().map_err(GitError::library("read the commits of a run"))
     }
 
     /// Gives the entry the state of the cell: `HEAD`, index, a merge or rebase under way; and links the worktree to
@@ -496,7 +496,7 @@ impl Repository {
         self.write_commit(
             &self.found_tree(tree)?,
             &[&commit],
-            "what its worktree held",
+            "the files of its worktree",
         )
     }
 }

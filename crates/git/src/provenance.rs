@@ -21,7 +21,7 @@ impl Repository {
             Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => {
                 return Ok(None);
             }
-            Err(error) => return Err(GitError::library("read what HEAD holds")(error)),
+            Err(error) => return Err(GitError::library("read the files of HEAD")(error)),
         };
         let plain = |text: &str| text.replace("\r\n", "\n");
         let is = |blob: Oid, text: &str| {

@@ -319,7 +319,7 @@ fn is_safe_to_git(dir: &Path) -> bool {
 }
 
 /// Lets libgit2 open repositories of other users from now on.
-#[expect(unsafe_code, reason = "libgit2 has no other way to be told")]
+#[expect(unsafe_code, reason = "libgit2 has no other switch for this")]
 fn believe_git_about_owners() -> Result<(), git2::Error> {
     // SAFETY: it sets one number, and no other thread changes it to another value.
     unsafe { git2::opts::set_verify_owner_validation(false) }

@@ -59,7 +59,7 @@ pub fn not_approved(
     let missing = asked.and_then(|terms| terms.missing_from(&Terms::of(task, &site.config.review)));
     Ok(missing.map(|missing| {
         Lack::Unapproved(format!(
-            "it was claimed with {missing}, which its queue has no more"
+            "it was claimed with {missing}, which its queue no longer has"
         ))
     }))
 }

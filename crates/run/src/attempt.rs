@@ -44,7 +44,7 @@ use tavern_sys::clock;
 use tavern_sys::failpoint;
 
 /// The reason if a run's folder was removed; the agent is not at fault.
-const CLEANED: &str = "what was kept of its run was removed while it ran, as `git clean -fdx` does: say `git clean -fdx -e .tavern`";
+const CLEANED: &str = "the folder of its run was removed while it ran, as `git clean -fdx` does: use `git clean -fdx -e .tavern`";
 
 /// Runs the agent for `held`, and verifies its work. The caller reports the result and keeps the heartbeat.
 pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
@@ -136,7 +136,7 @@ fn carry_out(
     let is_script = site.config.runs_scripts(&record.metadata().runner);
     let (mut ended, mut proven) = if is_script && rules::are_allowed(site, record.metadata()) {
         // A script may not be safe to repeat.
-        let why = "a person allowed what it did, so its script is not run again".to_owned();
+        let why = "a person allowed the violation, so its script is not run again".to_owned();
         note(site, held, why.clone());
         (SessionEnd::done(why), None)
     } else {
@@ -496,7 +496,11 @@ fn follow(
                     Prodding::Silent => "no sign of life for too long",
                     Prodding::Refuted => "it is not done",
                 };
-                note(site, held, format!("prodded on, {number} of {most}: {why}"));
+                note(
+                    site,
+                    held,
+                    format!("prompted again, {number} of {most}: {why}"),
+                );
             }
             _ => {}
         }

@@ -666,7 +666,7 @@ fn attempt(
     } else {
         match run.outcome {
             Some(Outcome::Success) if entry(Kind::Rejected).is_some() => {
-                ("rejected", "see what its review found".into())
+                ("rejected", "see the findings of its review".into())
             }
             Some(Outcome::Success) if entry(Kind::Parked).is_some() => ("parked", reason),
             outcome => (

@@ -162,7 +162,7 @@ impl Sender {
 
     fn show(&self, message: &NoticeMessage<'_>) -> Result<(), String> {
         let program = find_program(DESKTOP.as_ref())
-            .ok_or("there is no `notify-send`: install libnotify-bin, or what has it")?;
+            .ok_or("`notify-send` not found: install libnotify-bin, or the package that has it")?;
         let urgency = match message.severity {
             NoticeSeverity::Info => "low",
             NoticeSeverity::Warning => "normal",

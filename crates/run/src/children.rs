@@ -96,7 +96,7 @@ pub fn gather(site: &Site, task: &Task, children: &[Task], folder: &Path) -> Res
         .any(|child| child.status() == Status::Completed && child.worktree)
     {
         let (tip, _) = site.follow_base()?;
-        let message = format!("{}: take in what its children made", task.id);
+        let message = format!("{}: merge the work of its children", task.id);
         site.repository()?.take_in(folder, &tip, &message)?;
     }
     Ok(has_completed(children))

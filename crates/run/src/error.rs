@@ -26,7 +26,7 @@ pub enum Error {
     NotTrusted(#[from] Untrusted),
     /// Its agent, or a person, has removed or damaged its files.
     #[error(
-        "what run `{0}` does can't be read: its `metadata.json` or `activity.json` is gone or broken"
+        "the activity of run `{0}` can't be read: its `metadata.json` or `activity.json` is gone or broken"
     )]
     Unwatched(String),
     /// With the known roles.
@@ -37,7 +37,7 @@ pub enum Error {
     #[error("the repository has no commits yet")]
     NoCommits,
     /// `base` of config.yaml names nothing; with the branch that was probably meant.
-    #[error("`base` in config.yaml names the branch `{name}`, which is not there")]
+    #[error("`base` in config.yaml names the branch `{name}`, which does not exist")]
     NoBase { name: String, near: Option<String> },
     /// The item's own fault: the work to review does not exist.
     #[error("{0}")]

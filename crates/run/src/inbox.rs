@@ -182,14 +182,18 @@ mod tests {
         assert!(bell.wait(Duration::from_secs(20)) && inbox.has_news());
         assert_eq!(texts(&mut inbox), ["second"]);
         let (waiting, _) = board.messages(&task, 0).expect("it can be read");
-        assert_eq!(waiting.len(), 2, "nobody has read them");
+        assert_eq!(waiting.len(), 2, "they are unread");
         inbox.said.extend(
             waiting
                 .into_iter()
                 .map(|message| (message.clone(), format!("<{}>", message.text))),
         );
-        assert_eq!(inbox.read("second"), None, "it was told in other words");
-        let read = inbox.read("<second>").expect("it was said");
+        assert_eq!(
+            inbox.read("second"),
+            None,
+            "it was delivered in other words"
+        );
+        let read = inbox.read("<second>").expect("it was delivered");
         board.told("T-1@1", &read);
         assert_eq!(inbox.read("<second>"), None, "it was read once");
         let (waiting, _) = board.messages(&task, 0).expect("it can be read");

@@ -153,7 +153,7 @@ fn attempt(
     if let Some(dropped) = site.dropped_from(&tip, work)? {
         let base = site.base()?.0.unwrap_or_default();
         let reason = format!(
-            "its branch has commits that `{base}` has dropped, {} for one",
+            "its branch has commits that `{base}` has dropped, such as {}",
             dropped.short()
         );
         return send_back(site, task, &site.config.outcomes.conflict, reason).map(Some);

@@ -87,7 +87,7 @@ pub fn send(mailbox: &Path, letter: &Letter) -> io::Result<Reply> {
         if deadline.has_passed() {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "nobody answers outside of the sandbox",
+                "no answer from outside of the sandbox",
             ));
         }
         // The watch may have failed, or begun after the reply came.
@@ -147,7 +147,7 @@ impl<'a> Mailbox<'a> {
         let [letter, answer] = folders(&self.cell).map(|folder| folder.join(&name));
         let reply = match read(&letter) {
             Ok(letter) => self.done(&letter),
-            Err(error) => refusal(&format!("this is no letter: {error}")),
+            Err(error) => refusal(&format!("invalid request: {error}")),
         };
         let text = serde_json::to_vec(&reply).expect("a reply is plain data");
         // Without a reply, the program gives up after a while.
@@ -162,12 +162,12 @@ impl<'a> Mailbox<'a> {
             return;
         }
         let why = if self.answered >= MOST_LETTERS {
-            "more than the most of a run"
+            "over the limit of a run"
         } else {
             "it has ended"
         };
         let cause = Some(format!(
-            "{left_out} letters of its mailbox were not answered: {why}"
+            "{left_out} requests of its mailbox were not answered: {why}"
         ));
         let Metadata {
             task, agent, run, ..
@@ -234,9 +234,7 @@ impl<'a> Mailbox<'a> {
             verb, arguments, ..
         } = letter;
         if !is_sent(verb) {
-            return Some(format!(
-                "`tavern {verb}` is not done for who is in a sandbox"
-            ));
+            return Some(format!("`tavern {verb}` is not available in a sandbox"));
         }
         let has = |flag: &str| {
             arguments
@@ -265,9 +263,7 @@ impl<'a> Mailbox<'a> {
                 _ => None,
             };
             if let Some(name) = named.filter(|name| !known.iter().any(|queue| queue == name)) {
-                return Some(format!(
-                    "there is no queue `{name}` that is written to from a sandbox"
-                ));
+                return Some(format!("no queue `{name}` can be written from a sandbox"));
             }
         }
         None

@@ -508,7 +508,7 @@ fn summary(
         String::new()
     };
     format!(
-        "all that was planned of {request} has ended: {}; runs: {}{money}",
+        "all items planned for {request} have ended: {}; runs: {}{money}",
         counts.join(", "),
         own.len()
     )
@@ -628,7 +628,7 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
                 until,
                 needs_person: quota.needs_person,
             };
-            (format!("runner {runner} takes nothing: {why}"), todo(&lack))
+            (format!("runner {runner} is closed: {why}"), todo(&lack))
         }
         NoticeKind::Test | NoticeKind::Request => return None,
         NoticeKind::NeedsYou => {

@@ -172,7 +172,7 @@ fn reason(text: &str, problems: &[Problem]) -> String {
         more => format!("; and {more} problems more"),
     };
     format!(
-        "its plan was not taken: line {line}: {} ({}){more}",
+        "its plan was rejected: line {line}: {} ({}){more}",
         first.message, first.hint
     )
 }

@@ -98,7 +98,10 @@ impl std::fmt::Display for Action {
             } => write!(f, "give {task} back from {agent}: {why}"),
             Action::GiveBack { task, why, .. } => write!(f, "give {task} back: {why}"),
             Action::PutBackLease { task, .. } => {
-                write!(f, "write the lease of {task} again, whose file was lost")
+                write!(
+                    f,
+                    "write the lease of {task} again, since its file was lost"
+                )
             }
             Action::DropLease { task, token: None } => {
                 write!(f, "remove the lease of {task}, which can't be read")
@@ -110,14 +113,14 @@ impl std::fmt::Display for Action {
             Action::RemoveWorktree { task, path } => {
                 write!(
                     f,
-                    "remove the worktree of {task} ({}), keeping what it holds",
+                    "remove the worktree of {task} ({}), keeping its work",
                     path.display()
                 )
             }
             Action::EndBackOff { task } => {
                 write!(
                     f,
-                    "let {task} be taken: its back-off was written while the clock was ahead"
+                    "reset the back-off of {task}, which was written while the clock was ahead"
                 )
             }
             Action::Expire { task, why } => write!(f, "move {task} to the dead letter lane: {why}"),
@@ -141,7 +144,7 @@ impl std::fmt::Display for Action {
                 )
             }
             Action::RemoveCell { run } => {
-                write!(f, "remove what was left of the cell of run {run}")
+                write!(f, "remove the remains of the cell of run {run}")
             }
             Action::RemoveTemp { path } => write!(f, "remove the temp file {}", path.display()),
             Action::RemoveLock { path } => write!(

@@ -285,7 +285,7 @@ pub enum FindingSeverity {
     Blocker,
 }
 
-const FORM_OF_VERDICT: &str = "its verdict has another form than this: `verdict: approve` or `verdict: reject`, \
+const FORM_OF_VERDICT: &str = "its verdict is not of the form: `verdict: approve` or `verdict: reject`, \
     `summary: …`, `findings: [{severity: nit, minor, major or blocker, file: …, line: …, text: …}]`";
 
 impl Verdict {
@@ -307,7 +307,7 @@ impl Verdict {
                     .iter()
                     .any(|finding| finding.severity == FindingSeverity::Blocker) =>
             {
-                Err("it approves the work and finds a blocker in it".to_owned())
+                Err("it approves the work despite a blocker".to_owned())
             }
             _ => Ok(verdict),
         }
@@ -383,15 +383,15 @@ mod tests {
             ("Fine.\nDONE", "does not end with a ```yaml block"),
             (
                 "```yaml 5f1e\nverdict: maybe\n```",
-                "another form than this: `verdict: approve` or",
+                "not of the form: `verdict: approve` or",
             ),
             ("```yaml 5f1e\nverdict: [approve\n```", "can't be read"),
             ("```yaml 5f1e\nverdict: reject\n```", "does not say why"),
             (
                 "```yaml 5f1e\nverdict: approve\nfindings: [{severity: blocker, text: no}]\n```",
-                "finds a blocker",
+                "despite a blocker",
             ),
-            ("```yaml 5f1e\n- a\n```", "another form"),
+            ("```yaml 5f1e\n- a\n```", "not of the form"),
             (
                 "```yaml\nverdict: approve\n```\nDONE",
                 "does not begin with ```yaml 5f1e",

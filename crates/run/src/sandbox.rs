@@ -262,7 +262,7 @@ pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
     let is_seen = started(end(line, None), &seen);
     Ok(is_seen.map_err(|_| {
         let place = site.board.root().display();
-        let message = format!("in a sandbox the folder {place} is not seen: it is where a sandbox has one of its own");
+        let message = format!("the folder {place} is hidden in a sandbox, which has its own folder there");
         NotReady::new(
             message,
             "move the repository elsewhere, or set `sandbox: false` for the role in .tavern/config.yaml",

@@ -589,7 +589,7 @@ impl Site {
             }
             if !self.board.is_dry() {
                 repository.remember_tip(branch, &commit)?;
-                let cause = Some(format!("`{branch}` was accepted as it is"));
+                let cause = Some(format!("`{branch}` was accepted at its current commit"));
                 let commit = Some(commit.as_str().to_owned());
                 self.board.note(Entry {
                     agent: Some(by),

@@ -102,7 +102,7 @@ pub(super) fn within_caps(limits: &Limits, uses: &[CapUse]) -> Limits {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is what is left, in tokens"
+        reason = "it is the rest, in tokens"
     )]
     let tokens = left(Measure::Tokens).map(|tokens| tokens.ceil() as u64);
     // Whole seconds, as runs are measured, so that a run that ends by this limit has reached the cap.

@@ -182,12 +182,12 @@ fn take_git(site: &Site, cell: &Cell, run: &Metadata) -> Result<Vec<(String, Com
 /// Logs commits outside of the item's branch, which exist nowhere else.
 fn tell_left(site: &Site, run: &Metadata, left: &CellLeft) -> Result<(), Error> {
     let kept = left.kept.iter().map(|KeptRef { name, reference }| {
-        format!("what it put on `{name}` is kept at `{reference}`")
+        format!("its work on `{name}` is kept at `{reference}`")
     });
     let gone = left
         .gone
         .iter()
-        .map(|what| format!("it changed {what} for itself alone: that is gone with its run"));
+        .map(|what| format!("it changed {what} in its run only: the change is discarded"));
     kept.chain(gone)
         .try_for_each(|cause| note(site, &run.task, &run.run, cause))
 }
@@ -234,7 +234,7 @@ fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> 
         let (kind, also) = if bundle.is_submodule {
             let reference = format!("{OWN}{run}");
             let fetched = site.repository()?.fetch_bundle(place, &part, &reference);
-            let also = format!(", your own clone of it has it below `{reference}/`");
+            let also = format!(", your own clone of it has them below `{reference}/`");
             (
                 "submodule",
                 Some(also).filter(|_| fetched.is_ok_and(|fetched| fetched)),
@@ -243,7 +243,7 @@ fn keep_bundles(site: &Site, task: &TaskId, run: &str, bundles: Vec<Bundle>) -> 
             ("repository", None)
         };
         let cause = format!(
-            "what it committed in the {kind} `{place}` is on no remote of that{}, and it is kept for git to fetch from in {}",
+            "its commits in the {kind} `{place}` are on no remote of that{}, and are kept in the bundle {}",
             also.unwrap_or_default(),
             kept.display()
         );

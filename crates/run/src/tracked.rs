@@ -31,7 +31,7 @@ pub fn refuse_tracked(board: &Board, outer: &Repository) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!(
-        "git tracks what only Tavern itself may write: {}",
+        "git tracks files that only Tavern may write: {}",
         paths.join(", ")
     );
     let paths = paths.iter().map(quoted).collect::<Vec<_>>().join(" ");
@@ -39,7 +39,7 @@ pub fn refuse_tracked(board: &Board, outer: &Repository) -> Result<(), Error> {
         .as_ref()
         .map_or_else(String::new, |_| format!("-C {} ", quoted(root)));
     let hint = format!(
-        "take it out of git: git {place}rm -r --cached {paths}; what others have brought: without --cached, so that it goes"
+        "untrack them: git {place}rm -r --cached {paths}; if others committed them: without --cached, to delete them"
     );
     Err(NotReady::new(message, hint).into())
 }

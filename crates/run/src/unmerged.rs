@@ -174,7 +174,7 @@ fn look_for(site: &Site, task: &TaskId, commit: &str) -> Result<Option<NotReady>
             "git switch {name} && git revert {revert}; or have it done again: reopen {task}"
         );
         let message =
-            format!("the work of {task}, {commit}, was taken back on `{branch}` by {revert}");
+            format!("the work of {task}, {commit}, was reverted on `{branch}` by {revert}");
         return Ok(Some(NotReady::new(message, hint)));
     }
     let way = match (work, site.remote()?) {

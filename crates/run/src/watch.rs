@@ -54,11 +54,11 @@ pub struct Diagnosis {
 impl Diagnosis {
     fn new(lease: &Lease, trouble: &Trouble, deed: Deed) -> Diagnosis {
         let done = match deed {
-            Deed::Noted => "its agent is not told of it".to_owned(),
-            Deed::Notified => "people are told".to_owned(),
-            Deed::Nudged(urgency) => format!("it is told ({urgency})"),
+            Deed::Noted => "its agent is not notified".to_owned(),
+            Deed::Notified => "people are notified".to_owned(),
+            Deed::Nudged(urgency) => format!("it is nudged ({urgency})"),
             Deed::Ended => "it is ended".to_owned(),
-            Deed::Restarted => "it begins anew".to_owned(),
+            Deed::Restarted => "it is restarted".to_owned(),
             Deed::Paused => "it is paused, with a question to a person".to_owned(),
         };
         Diagnosis {
@@ -540,10 +540,10 @@ fn carry_out(
             let asked = match trouble.symptom {
                 Symptom::Violation => question(&why),
                 Symptom::Divergence => {
-                    format!("{why}, and again after a new beginning. How is it to go on?")
+                    format!("{why}, and again after a restart. How should it continue?")
                 }
-                Symptom::Runaway => format!("{why}. How is it to go on?"),
-                _ => format!("{why}, and was told so. How is it to go on?"),
+                Symptom::Runaway => format!("{why}. How should it continue?"),
+                _ => format!("{why}, and a nudge did not help. How should it continue?"),
             };
             drop(pause(site, lease, asked)?);
         }
@@ -604,24 +604,22 @@ fn words(trouble: &Trouble, urgency: Urgency) -> String {
         Symptom::Looping => {
             "Trying the same again will not help: look at why it fails, and try another way."
         }
-        Symptom::Struggling => {
-            "Stop and look at what these failures have in common before you go on."
-        }
+        Symptom::Struggling => "Stop and find the common cause of these failures before you go on.",
         Symptom::Repeating => {
             "If you wait for something, wait for it in one command with a limit (`timeout 60 …`); else do something else."
         }
         Symptom::Stuck => {
             "Go on with the next step, or end your answer with WAITING and a question if you can't."
         }
-        Symptom::Runaway => "Write down what you have as files now.",
+        Symptom::Runaway => "Write your results to files now.",
         Symptom::Violation => "Undo it, and do without.",
-        Symptom::Late => "Commit what you have, and come to an end.",
+        Symptom::Late => "Commit your work, and finish.",
         // Agents are never nudged for these.
         Symptom::Divergence | Symptom::Spending | Symptom::Spent => "",
     };
     let last = match urgency {
         Urgency::Critical => {
-            " If you can't get on, end your answer with WAITING and what you need: you will be paused else."
+            " If you can't continue, end your answer with WAITING and your question; otherwise you will be paused."
         }
         Urgency::Hint | Urgency::Warning => "",
     };

@@ -467,7 +467,7 @@ fn salvage(
     if let Some(Salvage { commit, .. }) = &kept
         && !before.contains(&(reference.clone(), commit.clone()))
     {
-        let cause = Some(format!("what its worktree held is kept at `{reference}`"));
+        let cause = Some(format!("the work in its worktree is kept at `{reference}`"));
         let entry = Entry {
             task: Some(task.id.clone()),
             cause,

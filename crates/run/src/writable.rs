@@ -153,7 +153,7 @@ fn refuse(typed: &str) -> Result<(), NotReady> {
         return Ok(());
     };
     let message = format!(
-        "`writable` has {typed}, where an agent gets out of its sandbox: `{}` {why}",
+        "`writable` has {typed}, which lets an agent escape its sandbox: `{}` {why}",
         told(&found)
     );
     let at = |name: &str| home().is_some_and(|home| place.contains(&home.join(name)));
@@ -198,11 +198,11 @@ fn trusted(place: &Path) -> impl Iterator<Item = (PathBuf, &'static str)> {
     because(folders, "is on PATH")
         .chain(because(linked, "is on PATH"))
         .chain(because(inner, "holds programs"))
-        .chain(because(obeyed, "is run or obeyed outside"))
-        .chain(because(named, "is obeyed outside"))
+        .chain(because(obeyed, "is run or read as configuration outside"))
+        .chain(because(named, "is read as configuration outside"))
         .chain(because(
             SYSTEM.map(PathBuf::from).to_vec(),
-            "is run or obeyed outside",
+            "is run or read as configuration outside",
         ))
 }
 

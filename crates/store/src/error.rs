@@ -60,13 +60,13 @@ pub enum Error {
         /// The line and the title of the item that starts nearest to it.
         nearest: Option<(usize, String)>,
     },
-    #[error("the item at line {line} of {queue} is another by now")]
+    #[error("line {line} of {queue} is a different item now")]
     Changed { queue: String, line: usize },
     #[error("`{task}` is quarantined: its text has a problem")]
     Quarantined { task: TaskId },
     #[error("no heading of `{0}` is a lane in which an item begins")]
     NoLane(String),
-    #[error("`{0}` is there already")]
+    #[error("`{0}` already exists")]
     Taken(TaskId),
     #[error("`{task}` is in the archive")]
     Archived { task: TaskId, status: Status },
@@ -87,24 +87,24 @@ pub enum Error {
 /// Why an event can't be undone.
 #[derive(Debug, thiserror::Error)]
 pub enum Obstacle {
-    #[error("there is nothing to take back")]
+    #[error("nothing to undo")]
     Nothing,
     #[error("there is no event {0} in the log")]
     NoEvent(u64),
     #[error("event {seq} ({}) changed no item", kind.as_str())]
     NoChange { seq: u64, kind: Kind },
-    #[error("event {seq} was taken back already, by event {by}")]
+    #[error("event {seq} was already undone, by event {by}")]
     Already { seq: u64, by: u64 },
     #[error("`{0}` is held")]
     Held(TaskId),
-    #[error("taking event {seq} back would make {name} {}, without a holder", to.as_str())]
+    #[error("undoing event {seq} would make {name} {}, without a holder", to.as_str())]
     InHands {
         seq: u64,
         name: String,
         to: Status,
         now: Option<Status>,
     },
-    #[error("{task} was merged as {commit}, and a merge is taken back by git")]
+    #[error("{task} was merged as {commit}, and a merge is reverted with git")]
     Merged { task: TaskId, commit: String },
     #[error("{name} has changed since event {seq}")]
     Since {
@@ -112,17 +112,17 @@ pub enum Obstacle {
         name: String,
         since: Vec<Entry>,
     },
-    #[error("{name} is there again, in {queue}")]
+    #[error("{name} exists again, in {queue}")]
     Back { name: String, queue: String },
-    #[error("{name} is not there any more")]
+    #[error("{name} no longer exists")]
     Gone { name: String, since: Vec<Entry> },
     #[error("two items of {queue} read like the one of event {seq}")]
     Twice { seq: u64, queue: String },
     #[error(
-        "event {seq} is of the lanes of {queue}: what its headings mean was changed, and no item was moved"
+        "event {seq} changed the lanes of {queue}: the meaning of its headings changed, and no item was moved"
     )]
     Lanes { seq: u64, queue: String },
-    #[error("event {seq} can't be taken back without touching other items")]
+    #[error("event {seq} can't be undone without changing other items")]
     Odd { seq: u64, name: String },
 }
 
@@ -137,9 +137,9 @@ pub fn not_written(path: &Path, kind: io::ErrorKind) -> Option<String> {
     let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
     let there = quoted(there);
     Some(match kind {
-        io::ErrorKind::PermissionDenied => format!("see who may write there: ls -ld {there}"),
+        io::ErrorKind::PermissionDenied => format!("check the permissions there: ls -ld {there}"),
         io::ErrorKind::ReadOnlyFilesystem => {
-            format!("see what is mounted read-only there: findmnt --target {there}")
+            format!("find the read-only mount: findmnt --target {there}")
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room on the disk, then run the same command again: nothing was changed".to_owned()
@@ -179,7 +179,7 @@ fn move_away(path: &Path) -> Option<String> {
         .find(|above| fs::symlink_metadata(above).is_ok_and(|file| !file.is_dir()));
     let odd = odd.or_else(|| fs::symlink_metadata(path).is_ok().then_some(path))?;
     Some(format!(
-        "move away what is in its place: mv {} {}",
+        "move it out of the way: mv {} {}",
         quoted(odd),
         quoted(moved_away(odd))
     ))
@@ -218,9 +218,9 @@ mod tests {
         let there = std::env::temp_dir();
         let hint = |kind: io::ErrorKind| not_written(&there.join("no/such/lock"), kind);
         let place = there.display();
-        let mounted = format!("see what is mounted read-only there: findmnt --target {place}");
+        let mounted = format!("find the read-only mount: findmnt --target {place}");
         assert_eq!(hint(io::ErrorKind::ReadOnlyFilesystem), Some(mounted));
-        let denied = format!("see who may write there: ls -ld {place}");
+        let denied = format!("check the permissions there: ls -ld {place}");
         assert_eq!(hint(io::ErrorKind::PermissionDenied), Some(denied));
         assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("make room")));
     }

@@ -289,11 +289,11 @@ fn first_sight(
 }
 
 /// The note about newer items that an older text can't overwrite begins like this.
-const NEWER: &str = "an older text was saved, and what is newer stays: ";
+const NEWER: &str = "an older text was saved; newer text stays: ";
 
 /// The note of a save that undid the one before it.
 const TAKEN_BACK: &str =
-    "the text before the last save was put back: what that save had changed is taken back";
+    "the text before the last save was restored: the changes of that save are undone";
 
 /// Fewer open items may be removed at once without confirmation.
 const FEW: usize = 3;
@@ -345,7 +345,7 @@ fn set_aside(
 ) {
     let path = free_aside(board, queue, saved);
     let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
-    let told = "a text that lacks most of it, or its end, was saved; the queue stands as it was, and the save was set aside in";
+    let told = "the saved text lacks most of the queue, or its end; the queue is unchanged, and the save was set aside in";
     entries.push(note(queue, format!("{told} {name}"), now));
     files.push(Rewrite::File {
         path,
@@ -542,8 +542,7 @@ fn ended_elsewhere([base, saved]: [&str; 2], held: &HashSet<TaskId>) -> HashMap<
         was == Some(false) && is == Some(true)
     };
     let lost = held.iter().filter(|id| has_ended(id)).map(|id| {
-        let cause =
-            format!("it has ended in another clone; what was made of it here stays on tavern/{id}");
+        let cause = format!("it has ended in another clone; its work here is kept on tavern/{id}");
         (id.clone(), cause)
     });
     lost.collect()
@@ -640,10 +639,7 @@ fn without_archived(merged: &str, newest: &str, archived: &[TaskId]) -> (String,
 }
 
 /// Merges a save with our text, and appends the log entries to the change.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a save, and what is known beside it"
-)]
+#[expect(clippy::too_many_arguments, reason = "a save, and its context")]
 fn merged(
     index: &ItemIndex<'_>,
     queue: &Queue,
@@ -740,7 +736,7 @@ fn merged(
     let names;
     (merged.text, names) = without_archived(&merged.text, &newest, &archived);
     if !names.is_empty() {
-        let what = "an older text was saved, and what is archived stays there";
+        let what = "an older text was saved; archived items stay archived";
         entries.push(note(format!("{what}: {}", listed(&names))));
     }
     if base.is_undo {
@@ -774,7 +770,7 @@ fn merged(
             .status()
     });
     if !stay_ended.is_empty() {
-        let what = "what has ended by a run stays so, whatever its box says";
+        let what = "items that a run has ended keep their status, regardless of their boxes";
         entries.push(note(format!("{what}: {}", listed(&stay_ended))));
     }
     let text = with_appended(Some(ours), typed.clone(), &|id| {

@@ -165,7 +165,7 @@ fn too_long(path: &Path) -> Problem {
 
 fn misnamed(path: &Path) -> Problem {
     let message = format!(
-        "`{}` is no name of a learning",
+        "`{}` is not a valid learning name",
         path.file_name().unwrap_or_default().display()
     );
     Problem::error(

@@ -71,7 +71,7 @@ impl Marks {
             (
                 id.clone(),
                 format!(
-                    "it was marked `[{mark}]` by hand; what was made of it is kept, on tavern/{id} or under refs/tavern/salvage/{id}"
+                    "it was marked `[{mark}]` by hand; its work is kept, on tavern/{id} or under refs/tavern/salvage/{id}"
                 ),
             )
         };

@@ -58,7 +58,7 @@ impl fmt::Display for Settled {
                     "the {what} of {item} was changed by hand; it is held, so it was put back"
                 );
             }
-            SettledAs::Changed => "what was changed was kept",
+            SettledAs::Changed => "the changed version was kept",
             SettledAs::Both => "both versions are kept",
         };
         write!(

@@ -3,7 +3,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "what shows the states of no queue is removed"
+    reason = "state files without a queue are removed"
 )]
 
 use std::collections::BTreeMap;
@@ -121,9 +121,7 @@ impl Board {
         }
         let entry = |(id, (queue, keys)): (TaskId, (String, StateKeys))| Entry {
             task: Some(id),
-            cause: Some(format!(
-                "the log is lost: this is what {queue}.state.yaml shows"
-            )),
+            cause: Some(format!("the log is lost: read from {queue}.state.yaml")),
             queue: Some(queue),
             state: Some(keys.without_log()),
             ..Entry::new(Kind::Noted, now)
@@ -162,7 +160,7 @@ fn shown(document: &Document<'_>, queue: &str) -> String {
     let lines = lines.concat();
     let mark = mark(&lines);
     format!(
-        "# Who works on what in {queue}, to look at: an edit of it changes nothing. {mark}\n{lines}"
+        "# The states of the items in {queue}, read-only: edits of this file have no effect. {mark}\n{lines}"
     )
 }
 

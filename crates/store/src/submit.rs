@@ -140,7 +140,7 @@ impl Board {
     /// Decides how `event` changes an item; nothing is written.
     #[expect(
         clippy::too_many_arguments,
-        reason = "an item in its document, and what happens to it"
+        reason = "an item in its document, and its event"
     )]
     pub(super) fn step(
         &self,
@@ -397,7 +397,7 @@ impl View<'_> {
     /// Returns the step that adds `new` to `document`, the current text of `queue`.
     #[expect(
         clippy::too_many_arguments,
-        reason = "an item, where it goes, and what is known there"
+        reason = "an item, its place, and the facts there"
     )]
     pub(super) fn added(
         &self,

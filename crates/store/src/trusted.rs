@@ -2,10 +2,7 @@
 //! by the clone's path.
 //!
 //! Agents in a sandbox can't write there, and no archive can contain it. If it is lost, the user is only asked again.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "what is trusted no longer is removed"
-)]
+#![expect(clippy::disallowed_methods, reason = "expired trust is removed")]
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
@@ -158,9 +155,7 @@ impl Trusted {
                 ErrorKind::NotFound,
                 "neither XDG_STATE_HOME nor HOME is set",
             );
-            return Err(Error::io("write down what is trusted of", &self.root)(
-                missing,
-            ));
+            return Err(Error::io("record the trust of", &self.root)(missing));
         };
         let write = || {
             let folder = path.parent().expect("it is in a folder");

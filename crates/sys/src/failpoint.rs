@@ -59,15 +59,15 @@ pub const LIST: &[(&str, &str)] = &[
     ),
     (
         "cell.taken",
-        "what an agent's cell held is taken over, the cell is still there",
+        "the work in an agent's cell is taken over, the cell is still there",
     ),
     (
         "worktree.kept",
-        "what a worktree holds is kept, the worktree is still there",
+        "the work in a worktree is kept, the worktree is still there",
     ),
     (
         "notices.sent",
-        "people are told, and it is not kept that they are",
+        "people are notified, but that is not recorded",
     ),
     (
         "integrate.advanced",
@@ -178,7 +178,7 @@ mod debug {
         let deadline = Deadline::after(Duration::from_secs(60));
         while !path.exists() {
             if deadline.has_passed() {
-                return Err(io::Error::other("nobody let go of the failpoint for 60 s"));
+                return Err(io::Error::other("the failpoint was not released for 60 s"));
             }
             std::thread::sleep(Duration::from_millis(2));
         }

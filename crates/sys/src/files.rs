@@ -128,7 +128,9 @@ pub fn led(path: &Path, root: &Path) -> io::Result<PathBuf> {
     let is_ours = target.starts_with(root.join(".tavern"))
         && !target.starts_with(root.join(".tavern/queues"));
     if typed != target && (is_gits || is_ours) {
-        return Err(refused("it is a link to what git or Tavern keeps"));
+        return Err(refused(
+            "it is a link into the private files of git or Tavern",
+        ));
     }
     Ok(target)
 }
@@ -215,7 +217,7 @@ pub fn read_known(file: &File, known: &Metadata) -> io::Result<Vec<u8>> {
     if length > MOST {
         return Err(io::Error::new(
             ErrorKind::FileTooLarge,
-            format!("it has {length} bytes, and {MOST} are read at most"),
+            format!("it has {length} bytes; at most {MOST} are allowed"),
         ));
     }
     let length = usize::try_from(length).unwrap_or_default();

@@ -44,7 +44,7 @@ fn who_is_watched_and_gets_on_costs_nothing_and_who_does_not_costs_a_few_words()
     let agent = project.agent().start();
     project.wait_for_hold();
     wait_until("it is told", || {
-        look(&project, 10).stdout.contains("it is told (hint)")
+        look(&project, 10).stdout.contains("it is nudged (hint)")
     });
     project.let_go();
     agent.end().ends(0);

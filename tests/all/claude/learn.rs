@@ -195,7 +195,7 @@ fn what_one_agent_finds_out_is_told_to_another_that_does_related_work_now() {
     project.assert_tidy();
     assert_eq!(project.outcomes(), ["success", "success"]);
     let heard = told(&project, "T-1");
-    let words = "<sync-message from=\\\"T-2\\\" urgency=\\\"helpful\\\">\\nSam, an agent has found this out meanwhile (L-";
+    let words = "<sync-message from=\\\"T-2\\\" urgency=\\\"helpful\\\">\\nSam, an agent has found this meanwhile (L-";
     has(
         &heard,
         &[

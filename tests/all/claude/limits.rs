@@ -51,7 +51,7 @@ fn what_needs_leave_is_a_question_and_a_yes_gives_it() {
     let made = "perl -e 'print 1' > made";
     for (said, asked) in [
         ("WAITING: may I use perl?", "may I use perl?"),
-        ("I could not.", "it may not go on without leave"),
+        ("I could not.", "it needs permission to continue"),
     ] {
         let answers = [("No, you may not.", "waiting"), ("yes", "success")];
         let tries = |last: &Value| vec![bash(made), last.clone()];
@@ -89,7 +89,7 @@ fn what_needs_leave_is_a_question_and_a_yes_gives_it() {
             calls[1]
                 .body
                 .to_string()
-                .contains("Nobody is here to allow this"),
+                .contains("No person is here to allow this"),
             "{}",
             calls[1].body
         );

@@ -41,7 +41,7 @@ fn an_agent_hears_in_its_session_that_its_commands_fail() {
             "\nho\n",
         ],
     );
-    has(&project.log(), &["prodded on, 1 of 2: it is not done"]);
+    has(&project.log(), &["prompted again, 1 of 2: it is not done"]);
     assert_eq!(project.merged("hello").as_deref(), Some("hi\n"));
     // Twice in the session, and once when it was merged: what has passed at that commit is not run there again.
     assert_eq!(proofs(&project), 3);
@@ -239,7 +239,7 @@ fn a_planner_hears_in_its_session_what_is_wrong_with_its_plan() {
     has(
         &told,
         &[
-            "Task T-1 (Build a greeting) is not done: its plan was not taken",
+            "Task T-1 (Build a greeting) is not done: its plan was rejected",
             "plan.md:1:7: error: it has no `done_when`",
         ],
     );
@@ -283,6 +283,6 @@ fn a_reviewer_hears_in_its_session_that_its_verdict_can_not_be_read() {
     );
     has(
         &calls[4].prompt(),
-        &["is not done: it gave no verdict: it approves the work and finds a blocker in it"],
+        &["is not done: it gave no verdict: it approves the work despite a blocker"],
     );
 }

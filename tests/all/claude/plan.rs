@@ -69,7 +69,7 @@ fn a_request_is_planned_and_worked() {
     has(
         &calls[4].prompt(),
         &[
-            "Your last plan was not taken",
+            "Your last plan was rejected",
             "plan.md:1:7: error: it has no `done_when`",
         ],
     );

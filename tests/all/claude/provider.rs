@@ -52,7 +52,7 @@ fn a_refused_key_closes_the_runner_and_ends_a_drain() {
     has(
         &told,
         &[
-            "needs_you: runner claude takes nothing: ",
+            "needs_you: runner claude is closed: ",
             "Invalid API key",
             "rm .tavern/quota/claude.yaml",
         ],

@@ -250,17 +250,17 @@ fn children_that_fail_alike_begin_anew_once_and_are_paused_then() {
     let count = |what: &str| diagnoses(&project.scratch).matches(what).count();
     wait_until("they begin anew", || {
         look(&project, 10);
-        count("; it begins anew") == 3
+        count("; it is restarted") == 3
     });
     has(
         &diagnoses(&project.scratch),
-        &["divergence: 3 children of T-1 are in the same trouble (looping), and were told"],
+        &["divergence: 3 children of T-1 have the same problem (looping), and nudges did not help"],
     );
     wait_until("they are paused", || {
         look(&project, 10);
         count("; it is paused") == 3
     });
-    assert_eq!(count("; it begins anew"), 3);
+    assert_eq!(count("; it is restarted"), 3);
     agents.into_iter().for_each(|agent| drop(agent.end()));
     project.assert_tidy();
     let records = project.scratch.records("tavern-status", &["--items"]);

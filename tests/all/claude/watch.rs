@@ -82,7 +82,7 @@ fn who_tries_the_same_in_vain_is_told_once_between_two_steps() {
     let agent = project.agent().start();
     wait_for_steps(&project, 3);
     // Whoever looks without doing anything, and too early, changes nothing.
-    let line = "Frodo is in trouble with T-1: looping: the same call of Bash failed 3 times in a row; it is told (hint)\n";
+    let line = "Frodo is in trouble with T-1: looping: the same call of Bash failed 3 times in a row; it is nudged (hint)\n";
     let dry = |now: &str| {
         project
             .scratch
@@ -250,8 +250,8 @@ fn who_gets_no_further_is_told_more_urgently_and_then_paused_with_a_question() {
             .exists()
     };
     for (number, says) in [
-        (1, "it is told (hint)"),
-        (2, "it is told (warning)"),
+        (1, "it is nudged (hint)"),
+        (2, "it is nudged (warning)"),
         (3, "it is paused, with a question to a person"),
     ] {
         wait_until("it holds", || held(number));
@@ -274,9 +274,9 @@ fn who_gets_no_further_is_told_more_urgently_and_then_paused_with_a_question() {
     project.assert_tidy();
     let asked = project.scratch.stands("T-1", "waiting", 0)["question"].clone();
     assert!(
-        asked
-            .as_str()
-            .is_some_and(|asked| asked.contains("failed 1 times in a row, and was told so")),
+        asked.as_str().is_some_and(
+            |asked| asked.contains("failed 1 times in a row, and a nudge did not help")
+        ),
         "{asked}"
     );
     project
@@ -354,7 +354,8 @@ fn polls_that_go_well_are_no_more_than_mentioned() {
     );
     let agent = project.agent().start();
     wait_for_steps(&project, 12);
-    look(&project, 10).says("repeating: it made the same call of Bash 12 times; it is told (hint)");
+    look(&project, 10)
+        .says("repeating: it made the same call of Bash 12 times; it is nudged (hint)");
     (0..5).for_each(|_| assert_eq!(look(&project, 10).stdout, ""));
     assert_eq!(told(&project, agent).matches("<system-nudge").count(), 1);
 }
@@ -380,15 +381,12 @@ fn who_fails_at_everything_is_told_and_so_is_whose_time_is_nearly_up() {
     let agent = project.agent().start();
     wait_for_steps(&project, 5);
     assert_eq!(activity(&project)["limit"], 600);
-    look(&project, 10).says("struggling: 3 of its last 5 calls failed; it is told (hint)");
+    look(&project, 10).says("struggling: 3 of its last 5 calls failed; it is nudged (hint)");
     assert_eq!(look(&project, 400).stdout, "");
     look(&project, 500)
         .says("late: 8m")
-        .says("of its 10m are used; it is told (hint)");
-    has(
-        &told(&project, agent),
-        &["Commit what you have, and come to an end."],
-    );
+        .says("of its 10m are used; it is nudged (hint)");
+    has(&told(&project, agent), &["Commit your work, and finish."]);
 }
 
 #[test]
@@ -466,7 +464,7 @@ fn a_supervisor_watches_its_own_run_where_nobody_else_does() {
         .succeeds();
     assert!(
         found.contains("looping: the same call of Bash failed ")
-            && found.contains("; it is told (hint)"),
+            && found.contains("; it is nudged (hint)"),
         "{found}"
     );
     // Who does not care is paused.
@@ -576,7 +574,7 @@ fn a_rule_is_kept_before_the_fact_and_what_slips_through_is_told() {
             wait_until("it is told", || !found().is_empty());
             has(
                 &found(),
-                &["violation: it broke the rule `no-tags`: git tag; its agent is not told of it"],
+                &["violation: it broke the rule `no-tags`: git tag; its agent is not notified"],
             );
         }
         let told = told(&project, agent);

@@ -131,13 +131,13 @@ fn no_signal_is_prodded_on_before_the_work_is_verified() {
     assert!(
         calls[1]
             .prompt()
-            .contains("You ended your turn without saying what it came to"),
+            .contains("You ended your turn without a result"),
         "{}",
         calls[1].prompt()
     );
     let log = project.log();
     assert!(
-        log.contains("prodded on, 1 of 2") && log.contains("prodded on, 2 of 2"),
+        log.contains("prompted again, 1 of 2") && log.contains("prompted again, 2 of 2"),
         "{log}"
     );
 }

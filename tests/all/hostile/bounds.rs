@@ -51,7 +51,7 @@ fn yaml_costs_no_more_than_its_length() {
     }
     let front = format!("---\ngoal: {}\n---\n- [ ] T-2: Two\n", "[".repeat(60_000));
     let scratch = Scratch::shell(&front, "");
-    ends(&scratch, "check", 5, "and 16384 are read at most");
+    ends(&scratch, "check", 5, "at most 16384 are allowed");
     ends(
         &scratch,
         "claim",
@@ -103,7 +103,7 @@ fn what_items_wait_for_and_their_number_are_bounded() {
         &scratch,
         "check",
         5,
-        "this waits for 100000 items, and 100 are the most",
+        "this waits for 100000 items; at most 100 are allowed",
     );
     ends(&scratch, "claim", 0, "T-2");
     let levels: String = (0..1000)
@@ -114,7 +114,7 @@ fn what_items_wait_for_and_their_number_are_bounded() {
         &scratch,
         "check",
         0,
-        "this is within 16 others, which are the most",
+        "this is nested in 16 others, the maximum",
     );
     ends(&scratch, "claim", 0, "X-0");
     let scratch = Scratch::shell(&"- [ ] One\n".repeat(50_001), "");

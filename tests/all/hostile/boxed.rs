@@ -944,8 +944,8 @@ fn what_a_sandbox_does_not_show_is_not_worked_in_one() {
         scratch
             .run("tavern-agent", &["--until-empty"])
             .ends(1)
-            .says("in a sandbox the folder")
-            .says("is not seen");
+            .says("the folder")
+            .says("is hidden in a sandbox");
         let item = scratch.item("T-1");
         assert_eq!(
             (&item["status"], &item["attempt"]),
@@ -1040,7 +1040,7 @@ fn a_look_at_the_worktree_obeys_no_repository_in_it() {
     // What was committed there is kept, and the second run has set up its submodule anew.
     scratch
         .run("tavern-log", &[])
-        .says("the submodule `here` is on no remote of that");
+        .says("the submodule `here` are on no remote of that");
     assert_eq!(
         scratch.git(&["show", "tavern/T-1:tries.txt"]),
         "again\nagain"

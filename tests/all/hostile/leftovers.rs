@@ -141,7 +141,7 @@ done
 fn are_left_out(scratch: &Scratch) {
     let log = scratch.run("tavern-log", &[]).succeeds();
     assert!(
-        log.contains(" letters of its mailbox were not answered: it has ended"),
+        log.contains(" requests of its mailbox were not answered: it has ended"),
         "{log}"
     );
 }
@@ -302,7 +302,7 @@ fn files_of_another_user_keep_no_work_from_being_merged_and_are_told() {
     said.says("T-1 merged as")
         .says("its worktree was not removed: can't remove")
         .says("files of another user are in it: sudo rm -r ")
-        .says("what its worktree held is kept at `refs/tavern/salvage/T-1/1`");
+        .says("the work in its worktree is kept at `refs/tavern/salvage/T-1/1`");
 }
 
 /// As a container leaves them that has worked in the worktree as root.

@@ -177,12 +177,12 @@ fn no_list_is_a_link_to_what_git_or_tavern_keeps() {
         ] {
             let ran = scratch.line(&format!("tavern {line}")).run();
             assert_ne!(ran.code, Some(0), "{line}: {ran}");
-            ran.says("it is a link to what git or Tavern keeps");
+            ran.says("it is a link into the private files of git or Tavern");
         }
         scratch
             .run("tavern-check", &[])
             .ends(5)
-            .says("it is a link to what git or Tavern keeps");
+            .says("it is a link into the private files of git or Tavern");
         assert_eq!(scratch.read(target), before, "{target}");
     }
 }

@@ -90,7 +90,7 @@ fn what_an_item_asked_for_at_its_claim_is_not_taken_out_in_silence() {
             .run("tavern-report", &["T-1", "--approve", "--token", &token])
             .ends(0)
             .says("T-1 is approved");
-        let told = format!("it was claimed with {gone}, which its queue has no more");
+        let told = format!("it was claimed with {gone}, which its queue no longer has");
         scratch
             .run("tavern-merge", &[])
             .ends(4)
@@ -335,7 +335,7 @@ fn approved_work_is_merged_whatever_is_forged_of_its_history() {
         let merge = attack(&scratch);
         if place == "info/grafts" {
             merge
-                .says("info/grafts` commits rest on others than they name")
+                .says("info/grafts` replaces the parents of commits")
                 .says("rm ");
             fs::remove_file(scratch.work().join(".git").join(place)).expect("it is there");
             scratch.run("tavern-merge", &[]).says("T-1 merged as");
@@ -369,8 +369,7 @@ fn moved() -> (Scratch, Ran) {
 fn a_tip_that_an_agent_has_set_is_neither_merged_into_nor_built_upon() {
     let (scratch, ran) = moved();
     let tip = scratch.git(&["rev-parse", "--short=7", "tavern/integration"]);
-    let told =
-        format!("`tavern/integration` is at {tip}, where neither Tavern nor you have put it");
+    let told = format!("`tavern/integration` was moved to {tip}, but not by Tavern or you");
     ran.says(&told);
     scratch.stands("T-2", "approved", 1);
     assert!(
@@ -456,10 +455,7 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
         let mut ran = attack(&scratch);
         for branch in moved {
             let told = format!("`{branch}` is at ");
-            ran = ran
-                .ends(4)
-                .says(&told)
-                .says("where neither Tavern nor you have put it");
+            ran = ran.ends(4).says(&told).says(", but not by Tavern or you");
             scratch
                 .run("tavern-check", &[])
                 .ends(5)
@@ -505,7 +501,7 @@ fn what_an_agent_commits_in_the_checkout_is_not_followed() {
         let ran = attack(&scratch)
             .ends(4)
             .says("`main` is at ")
-            .says("where neither Tavern nor you have put it");
+            .says(", but not by Tavern or you");
         scratch.run("tavern-status", &[]).says("`main` is at ");
         let back = ran
             .stdout
@@ -709,7 +705,7 @@ fn a_tip_that_a_person_accepts_is_gone_on_from() {
     scratch
         .run("tavern-log", &[])
         .ends(0)
-        .says("`tavern/integration` was accepted as it is");
+        .says("`tavern/integration` was accepted at its current commit");
 }
 
 #[test]

@@ -492,7 +492,7 @@ fn names_that_are_none_are_told() {
         scratch
             .run("tavern-check", &[])
             .ends(5)
-            .says("in `pass` names no variable");
+            .says("in `pass` is not a variable name");
     }
 }
 

@@ -76,8 +76,8 @@ fn what_git_tracks_of_tavern_s_own_is_refused_whoever_trusts_it() {
     {
         let clone = clone_of(&bringing(&[(name, text)]), &[]);
         let top = format!(".tavern/{}", name.split('/').next().unwrap_or_default());
-        let told = format!("git tracks what only Tavern itself may write: {top}\n");
-        let remove = format!("rm -r --cached {top}; what others have brought: without --cached");
+        let told = format!("git tracks files that only Tavern may write: {top}\n");
+        let remove = format!("rm -r --cached {top}; if others committed them: without --cached");
         clone.run("tavern-trust", &["--yes"]).ends(0);
         clone
             .run("tavern-check", &[])
@@ -138,7 +138,7 @@ fn a_pull_that_brings_it_is_told_to_agents_that_wait() {
     crate::support::wait_until("it is told", || {
         own.run("tavern-status", &[])
             .to_string()
-            .contains("git tracks what only Tavern itself may write: .tavern/quota")
+            .contains("git tracks files that only Tavern may write: .tavern/quota")
     });
     own.stands("T-1", "pending", 0);
     agent.signal(rustix::process::Signal::TERM);
@@ -148,7 +148,7 @@ fn a_pull_that_brings_it_is_told_to_agents_that_wait() {
 /// The log is where a commit may have put one, if the git directory can't hold it: an older board, another disk.
 #[test]
 fn a_log_that_came_with_a_clone_is_nobodys() {
-    let told = "git tracks what only Tavern itself may write: .tavern/";
+    let told = "git tracks files that only Tavern may write: .tavern/";
     let origin = bringing(&OWN);
     let clone = clone_of(&origin, &[]);
     for line in ["init", "init --dry-run"] {

@@ -46,9 +46,9 @@ pub(super) fn moved(text: &str, items: &[Item<'_>]) -> Vec<Problem> {
             "lost-on-save",
             markup::trimmed(text, at..markup::line_end(text, at, text.len())),
             format!(
-                "Obsidian's Kanban moves this {what} further in when it saves, and it is none then"
+                "Obsidian's Kanban indents this {what} further when it saves, so it is not read as one"
             ),
-            format!("indent what is under the card by {COLUMNS} blanks, or by a tab"),
+            format!("indent the lines under the card by {COLUMNS} blanks, or by a tab"),
         )
     };
     items.iter().filter_map(of_item).map(told).collect()

@@ -32,7 +32,7 @@ pub(super) fn leave_to_keys(text: &str, places: &mut [ItemPlace]) {
 }
 
 /// End of a hint about a key that is not read.
-pub const STAYS_TITLE: &str = "; as it stands it is part of the title";
+pub const STAYS_TITLE: &str = "; here it is part of the title";
 
 const IS_TITLE: &str = ", so this parenthesis is part of the title";
 
@@ -44,7 +44,7 @@ pub(super) fn tell_unread(problems: &mut Vec<Problem>, text: &str, unread: Unrea
     let (code, message, hint) = match unread.why {
         Why::NotTyped => (
             "misplaced-key",
-            format!("`{written}` is no key that a text may have{IS_TITLE}"),
+            format!("`{written}` can't be set in a text{IS_TITLE}"),
             "put the other keys into parentheses of their own, at the end of the line".to_owned(),
         ),
         Why::WrongValue => (
@@ -117,7 +117,7 @@ pub(super) fn note<'t>(
         problems.push(Problem::error(
             "duplicate-key",
             name_span,
-            format!("`{}` stands here twice", entry.name),
+            format!("duplicate key `{}`", entry.name),
             "remove one of them",
         ));
         return;
@@ -135,7 +135,7 @@ pub(super) fn note<'t>(
                 item.quarantined = true;
                 let count = ids.len() + names.len();
                 let message =
-                    format!("this waits for {count} items, and {MOST_AFTER} are the most");
+                    format!("this waits for {count} items; at most {MOST_AFTER} are allowed");
                 let hint = "have one item wait for some of them, and this one for that";
                 problems.push(Problem::error(
                     "too-many-dependencies",
@@ -175,10 +175,10 @@ pub(super) fn note<'t>(
         Meaning::Unknown => {
             let hint = match Key::nearest(entry.name) {
                 _ if Key::named(entry.name).is_some() => {
-                    "Tavern keeps it apart from the text: here it does nothing".to_owned()
+                    "Tavern stores it outside of the text: here it has no effect".to_owned()
                 }
                 Some(near) => format!("did you mean `{}`?", near.as_str()),
-                None => "it is kept, but nothing reads it".to_owned(),
+                None => "it is kept, but ignored".to_owned(),
             };
             let message = format!("unknown key `{}`", entry.name);
             // Among keys that are read, it was meant as one.
@@ -218,7 +218,7 @@ pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem>
 
 /// Returns the problem that the guarding key at `name` is not read.
 pub(super) fn misplaced(text: &str, name: Range<usize>, hint: impl Into<String>) -> Problem {
-    let message = format!("`{}` is not read as it stands here", &text[name.clone()]);
+    let message = format!("`{}` is not read here", &text[name.clone()]);
     Problem::error("misplaced-key", name, message, hint)
 }
 
@@ -240,7 +240,7 @@ pub(super) fn read_task_block<'t>(text: &'t str, item: &mut Item<'t>, problems: 
                 "duplicate-key",
                 entry.at..entry.at + entry.name.len(),
                 format!(
-                    "`{}` stands on the title line too, and that one counts",
+                    "`{}` is also on the title line, which takes precedence",
                     entry.name
                 ),
                 "remove one of them",

@@ -81,7 +81,7 @@ pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> 
             "own-state",
             first,
             format!("`{shown}` is {means}: {lines} left alone"),
-            "to have it worked write a box `[ ]` and a title that is neither struck nor commented out, nor claimed",
+            "to have agents work on it, write a box `[ ]` and a title that is neither struck nor commented out, nor claimed",
         )
     };
     marks.into_iter().map(problem).collect()

@@ -458,7 +458,7 @@ impl<'t, 's> Reader<'t, 's> {
         if text[head.after_box..frame.end].trim().is_empty() {
             let (message, hint) = (
                 "this box is empty, so it is no item",
-                "write what is to be done behind it",
+                "write a title after it",
             );
             self.problems.push(Problem::warning(
                 "empty-box",
@@ -477,7 +477,7 @@ impl<'t, 's> Reader<'t, 's> {
                 "too-deep",
                 markup::trimmed(text, head.after_box..head.line_end),
                 format!(
-                    "this is within {MOST_LEVELS} others, which are the most: it is no item, but words of the innermost"
+                    "this is nested in {MOST_LEVELS} others, the maximum: it is not an item, but text of the innermost"
                 ),
                 "move it out, and name that one as its parent: `(parent: ID)`",
             ));
@@ -573,7 +573,7 @@ impl<'t, 's> Reader<'t, 's> {
                 "empty-title",
                 item.box_char - 1..item.head.end.max(item.box_char + 2),
                 "this item has no title",
-                "write what is to be done behind the box, or remove the line",
+                "write a title after the box, or remove the line",
             ));
             item.quarantined = true;
         }

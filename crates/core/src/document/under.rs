@@ -89,7 +89,7 @@ pub(super) fn unknown_lanes(
                 } else {
                     format!("write `{pair}` at `lanes` in the front matter")
                 };
-                let hint = format!("to have them worked {what}, or else which lane it is: {names}");
+                let hint = format!("{what}, or another lane in place of pending: {names}");
                 Problem::warning("unknown-lane", span, message, hint)
             }
         }
@@ -112,13 +112,13 @@ pub(super) fn no_items_under(
         markup::heading_text(text, heading.clone()),
         markup::trimmed(text, heading.clone()),
     );
-    let message = format!("the boxes under `{name}` ({count}) are {what}, and no items");
+    let message = format!("the boxes under `{name}` ({count}) are {what}, not items");
     if what == STEPS {
         let hint =
-            format!("write `- [ ] {name}` in its place, and indent what is below by two blanks");
+            format!("write `- [ ] {name}` in its place, and indent the lines below by two blanks");
         return Problem::error("steps-of-heading", span, message, hint);
     }
-    let hint = "to have them worked put them under another heading";
+    let hint = "to have agents work on them, put them under another heading";
     Problem::warning("own-state", span, message, hint)
 }
 

@@ -20,15 +20,15 @@ impl fmt::Display for Conflict {
             write!(f, "`{item}`: ")?;
         }
         match self.what.as_str() {
-            "removed" => {
-                f.write_str("one side removed it and the other changed it; it stays, as changed")
-            }
-            "status" => f.write_str(
-                "each side gave it another status; the one that is further on its way counts",
+            "removed" => f.write_str(
+                "one side removed it and the other changed it; the changed version is kept",
             ),
+            "status" => {
+                f.write_str("the two sides set different statuses; the more advanced one is kept")
+            }
             what => write!(
                 f,
-                "each side changed the {what} in its own way; both versions stand in the file"
+                "the two sides changed the {what} differently; the file has both versions"
             ),
         }
     }
@@ -63,11 +63,11 @@ pub fn marks(text: &str) -> Vec<Problem> {
             let (message, hint) = match words {
                 Bound::OURS => (
                     "both sides changed these lines; both versions follow".to_owned(),
-                    "keep what is right, and remove the three lines that begin with `<!-- conflict`",
+                    "keep the correct lines, and remove the three lines that begin with `<!-- conflict`",
                 ),
                 words => (
                     format!("both sides changed this; the other side says: {words}"),
-                    "keep what is right, and remove this line",
+                    "keep the correct version, and remove this line",
                 ),
             };
             let span = start..start + line.trim_end().len();

@@ -304,7 +304,7 @@ impl fmt::Display for Told {
                 title,
                 why,
             } => write!(f, "`{title}` skipped: {why}"),
-            Told::Hindered { why } => write!(f, "nothing can be started: {why}"),
+            Told::Hindered { why } => write!(f, "can't start anything: {why}"),
             Told::Uncommitted { why } | Told::Waiting { why, .. } => f.write_str(why),
         }
     }

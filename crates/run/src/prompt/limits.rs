@@ -131,7 +131,7 @@ impl PromptLimits {
         if told < assigned.letters.len() {
             let number = assigned.letters.len() - told;
             cut.notes.push(Remark::mark(format!(
-                "[… {number} more, which are told next …]"
+                "[… {number} more, in the next message …]"
             )));
         }
         cut.knowledge = self.cut_knowledge(&assigned.knowledge);

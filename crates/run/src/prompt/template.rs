@@ -222,7 +222,7 @@ impl Template {
         });
         if self.text.len() > MOST_TEXT {
             let message = format!(
-                "it has {} bytes, and {MOST_TEXT} are the most",
+                "it has {} bytes; at most {MOST_TEXT} are allowed",
                 self.text.len()
             );
             return Err(TemplateError::whole(&self.name, message));

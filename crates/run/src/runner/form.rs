@@ -20,7 +20,7 @@ impl Form {
         let text = |meaning: &str| json!({"type": "string", "description": meaning});
         let question = |where_not: &str| {
             text(&format!(
-                "What only a person can tell you, in one line, {where_not}"
+                "Your question for a person, in one line, {where_not}"
             ))
         };
         match self {
@@ -32,7 +32,7 @@ impl Form {
                             "severity": {"enum": ["blocker", "major", "minor", "nit"]},
                             "file": {"type": "string"},
                             "line": {"type": "integer"},
-                            "text": text("What is wrong, and what would be right"),
+                            "text": text("The fault, and the correct behavior"),
                         }),
                         &["severity", "text"],
                     )},

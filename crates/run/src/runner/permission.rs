@@ -9,7 +9,7 @@ use tavern_core::rule::Breach;
 pub const HOOK: &str = "PreToolUse";
 
 /// The message to an agent whose call is refused.
-const REFUSED: &str = "Nobody is here to allow this. Do without it if you can. If you can't, say why you need it in your last line, which \
+const REFUSED: &str = "No person is here to allow this. Do without it if you can. If you can't, say why you need it in your last line, which \
                        begins with WAITING: and a person can allow it.";
 
 /// Fields of a call that describe it fully.

@@ -217,7 +217,7 @@ impl Reading {
                 Signal::Waiting(permission::asking(&question, &self.refused))
             }
             _ => Signal::Waiting(permission::asking(
-                "it may not go on without leave",
+                "it needs permission to continue",
                 &self.refused,
             )),
         }

@@ -70,9 +70,12 @@ impl Channel {
         match ways.iter().filter(|is_one| **is_one).count() {
             0 => Some((
                 "has no address",
-                "say `desktop: true`, `command`, `webhook` or `file`",
+                "set `desktop: true`, `command`, `webhook` or `file`",
             )),
-            2.. => Some(("has two ways", "give each a name of its own under `notify`")),
+            2.. => Some((
+                "has more than one target",
+                "give each a name of its own under `notify`",
+            )),
             _ if !is_address => Some((
                 "has no address",
                 "write `webhook: https://…`, or `webhook: $NAME` for a variable",
@@ -81,9 +84,10 @@ impl Channel {
                 "has no file",
                 "name one beside the board: `file: notices.txt`",
             )),
-            _ if self.secret.is_some() && self.webhook.is_none() => {
-                Some(("signs nothing", "`secret` is for a `webhook`: leave it out"))
-            }
+            _ if self.secret.is_some() && self.webhook.is_none() => Some((
+                "has a `secret` but no `webhook`",
+                "`secret` is for a `webhook`: leave it out",
+            )),
             _ if !self.secret.as_deref().is_none_or(is_of_variable) => Some((
                 "has no name of a variable",
                 "the key itself stands in your environment: `secret: $NAME`",

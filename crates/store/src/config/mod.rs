@@ -382,7 +382,7 @@ impl ConfigError {
             ConfigError::Read { path, source }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
-                Some(format!("see who may read it: ls -l {}", path.display()))
+                Some(format!("check its permissions: ls -l {}", path.display()))
             }
             ConfigError::Read { .. } => None,
             ConfigError::Flawed(flaw) => flaw.hint.clone(),
@@ -488,7 +488,7 @@ impl Config {
     /// Returns a fault that only the whole configuration shows: the path of keys, the message and a hint.
     fn fault(&self) -> Option<(Vec<&str>, String, String)> {
         if self.version != VERSION {
-            let message = format!("version {} of this file is not known", self.version);
+            let message = format!("unsupported version {} of this file", self.version);
             return Some((
                 vec!["version"],
                 message,
@@ -513,7 +513,7 @@ impl Config {
                 let hint = "write at least 1; to stop all work, put a file `PAUSE` beside this one";
                 return Some((
                     vec![name],
-                    format!("with `{name}: 0` nothing is ever done"),
+                    format!("`{name}: 0` would stop all work"),
                     hint.to_owned(),
                 ));
             }
@@ -527,7 +527,7 @@ impl Config {
         }
         for (name, rule) in &self.rules {
             if rule.is_empty() {
-                let hint = "say `paths`, `commands`, `lines` or `acts`".to_owned();
+                let hint = "set `paths`, `commands`, `lines` or `acts`".to_owned();
                 return Some((
                     vec!["rules", name],
                     format!("the rule `{name}` forbids nothing"),
@@ -608,7 +608,7 @@ impl Config {
                 }
             }
             if role.network != Network::All && !role.sandbox {
-                let message = "only a sandbox keeps the network away".to_owned();
+                let message = "network isolation needs a sandbox".to_owned();
                 return Some((
                     vec!["roles", name, "network"],
                     message,
@@ -630,7 +630,7 @@ impl Config {
                     .filter(|(_, role)| role.does == Does::Review);
                 let roles: Vec<&str> = reviews.map(|(name, _)| name.as_str()).collect();
                 let hint = format!(
-                    "one of: {}, {PERSON}; or say `does: review` of that role",
+                    "one of: {}, {PERSON}; or set `does: review` for that role",
                     roles.join(", ")
                 );
                 return Some((vec!["review"], format!("no role `{name}` reviews"), hint));
@@ -643,7 +643,7 @@ impl Config {
                 .is_none_or(|role| role.does != Does::Answer)
         {
             let hint =
-                "the built-in role `answerer`; or say `does: answer` of that role".to_owned();
+                "the built-in role `answerer`; or set `does: answer` for that role".to_owned();
             return Some((
                 vec!["ask", "role"],
                 format!("no role `{name}` answers"),
@@ -664,7 +664,7 @@ impl Config {
             if !seen.insert(name.to_lowercase()) {
                 return Some((
                     vec!["names"],
-                    format!("the name `{name}` is there twice"),
+                    format!("duplicate name `{name}`"),
                     "take one out".to_owned(),
                 ));
             }
@@ -679,11 +679,11 @@ const NAMES_ARE: &str =
 const AMOUNTS_ARE: &str = "write a number that is not negative, such as 2.50; leave it out where nothing is to be limited";
 
 fn not_an_amount(key: &str) -> String {
-    format!("`{key}` is no amount")
+    format!("invalid amount for `{key}`")
 }
 
 fn odd_name(name: &str) -> String {
-    format!("`{name}` in `pass` names no variable")
+    format!("`{name}` in `pass` is not a variable name")
 }
 
 /// Returns true if `name` is valid for an agent. Names become file names and parts of trailers.

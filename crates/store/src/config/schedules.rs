@@ -114,7 +114,7 @@ impl Schedules {
             None
         };
         if let Some((why, hint)) = &whole {
-            let message = format!("none of it is read: {why}");
+            let message = format!("the file is ignored: {why}");
             read.flaws.push(Flaw::at(
                 path.to_owned(),
                 "",
@@ -195,7 +195,7 @@ impl<'t> Block<'t> {
             let hint = "a schedule begins with its name and a colon: letters, digits, `-`, `_` and `.`, 40 at most";
             return Err(self.flaw(
                 0,
-                format!("`{}` is no name of a schedule", excerpt(name)),
+                format!("`{}` is not a valid schedule name", excerpt(name)),
                 hint,
             ));
         }
@@ -205,7 +205,7 @@ impl<'t> Block<'t> {
             _ => {
                 return Err(self.flaw(
                     0,
-                    format!("`{name}` says nothing"),
+                    format!("`{name}` is empty"),
                     "write its keys below it: `cron`, `title`",
                 ));
             }
@@ -232,7 +232,7 @@ impl<'t> Block<'t> {
             (Some(_), Some(_)) => {
                 return Err(self.flaw_at(
                     "every",
-                    "`cron` and `every` say it twice",
+                    "`cron` and `every` are both set",
                     "take one out",
                 ));
             }
@@ -264,7 +264,7 @@ impl<'t> Block<'t> {
             return Err(self.flaw(
                 0,
                 format!("`{name}` has no title"),
-                "say what is to be done: `title: …`",
+                "set its title: `title: …`",
             ));
         }
         let mut item = NewItem {
@@ -344,7 +344,11 @@ impl<'t> Block<'t> {
         });
         if has_control || !is_meant {
             let hint = "write it without brackets, keys, marks and boxes of a list";
-            return Err(self.flaw_at(key, format!("`{key}` would not read so in a queue"), hint));
+            return Err(self.flaw_at(
+                key,
+                format!("`{key}` would be read differently in a queue"),
+                hint,
+            ));
         }
         Ok(())
     }
@@ -390,7 +394,7 @@ impl<'t> Block<'t> {
     fn twice(&self, name: &str) -> Flaw {
         self.flaw(
             0,
-            format!("the schedule `{name}` is there twice"),
+            format!("duplicate schedule `{name}`"),
             "give one of them another name",
         )
     }

@@ -189,7 +189,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         (
             "review: [reviewer, coder]\n",
             "config.yaml:1:1: no role `coder` reviews\n1 | review: [reviewer, coder]\n  | ^^^^^^",
-            "one of: reviewer, person; or say `does: review` of that role",
+            "one of: reviewer, person; or set `does: review` for that role",
         ),
         (
             "version: 1\nleese: 2m\n",
@@ -208,7 +208,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         ),
         (
             "roles:\n  coder:\n    network: none\n",
-            "config.yaml:3:5: only a sandbox keeps the network away\n3 |     network: none\n  |     ^^^^^^^",
+            "config.yaml:3:5: network isolation needs a sandbox\n3 |     network: none\n  |     ^^^^^^^",
             "write `sandbox: true` beside it",
         ),
         (
@@ -233,7 +233,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         ),
         (
             "version: 2\n",
-            "config.yaml:1:1: version 2 of this file is not known\n1 | version: 2\n  | ^^^^^^^",
+            "config.yaml:1:1: unsupported version 2 of this file\n1 | version: 2\n  | ^^^^^^^",
             "write `version: 1`, or use a newer Tavern",
         ),
         (
@@ -268,7 +268,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         ),
         (
             "names: [Ada, ada]\n",
-            "config.yaml:1:1: the name `ada` is there twice\n1 | names: [Ada, ada]\n  | ^^^^^",
+            "config.yaml:1:1: duplicate name `ada`\n1 | names: [Ada, ada]\n  | ^^^^^",
             "take one out",
         ),
     ];

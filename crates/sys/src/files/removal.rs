@@ -2,7 +2,7 @@
 //! program may have folders open.
 #![expect(
     clippy::disallowed_methods,
-    reason = "whoever owns a folder has it removed here"
+    reason = "the owner of a folder removes it here"
 )]
 
 use std::fs;

@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(ProcessEntry::of(orphan), None, "it was reaped, too");
         assert!(
             older.try_wait().expect("it is ours").is_none(),
-            "an older child is nobody's orphan"
+            "an older child is no orphan"
         );
         older
             .kill()

@@ -152,7 +152,7 @@ mod tests {
 
     #[expect(
         clippy::unnecessary_wraps,
-        reason = "compared with what `next_line` returns"
+        reason = "compared with the result of `next_line`"
     )]
     fn line(text: &str) -> Option<LogLine> {
         Some(LogLine {

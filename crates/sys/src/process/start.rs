@@ -164,7 +164,7 @@ pub fn start(spec: Spec) -> io::Result<RunningProgram> {
 pub(super) fn command(spec: &Spec) -> io::Result<Command> {
     if !spec.cwd.is_dir() {
         // The system reports a missing folder as a missing program.
-        let message = format!("the folder `{}` is not there", spec.cwd.display());
+        let message = format!("the folder `{}` does not exist", spec.cwd.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
     let mut words = spec

@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         // Counting the lines above is slow, so it is done only for a problem.
         let name = || named(self.text, fence.opening.start, info);
         let (code, message, hint) = if script.trim().is_empty() {
-            let hint = "write what is to be run between its lines, or remove them";
+            let hint = "write the commands between its lines, or remove them";
             ("empty-script", format!("empty {}", name()), hint.to_owned())
         } else if let Some(line) = opening_within(self.text, fence) {
             let message = format!("{} holds the beginning of another, `{line}`", name());

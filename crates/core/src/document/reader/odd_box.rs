@@ -56,11 +56,7 @@ impl Reader<'_, '_> {
                         "the {count} boxes stand in quotes, so none of their lines is an item"
                     ),
                 };
-                (
-                    first.start,
-                    message,
-                    "take the `>` away before what is to be done",
-                )
+                (first.start, message, "remove the `>` before the box")
             }
             ((_, 0), None) => {
                 let of_task = |(_, what, _): &&(_, &str, _)| *what == STEPS;
@@ -78,7 +74,7 @@ impl Reader<'_, '_> {
                 (
                     at,
                     message.to_owned(),
-                    "write a list of `- [ ] ` and what is to be done",
+                    "write each task as a line: `- [ ] ` and its title",
                 )
             }
             ((first, count), None) => {
@@ -86,7 +82,7 @@ impl Reader<'_, '_> {
                     1 => "the list has no boxes, so its line is no item".to_owned(),
                     _ => format!("the list has no boxes, so none of its {count} lines is an item"),
                 };
-                (first, message, "write `- [ ] ` before what is to be done")
+                (first, message, "write `- [ ] ` before the title")
             }
         };
         let line = markup::trimmed(
@@ -118,7 +114,7 @@ impl Reader<'_, '_> {
                 "odd-box",
                 start..start + found.len(),
                 format!("`{found}` begins no list item, so this line is not an item"),
-                "write `- [ ] ` before what is to be done, with plain blanks, and below a blank line where it is indented",
+                "write `- [ ] ` before the title, with plain blanks, and below a blank line where it is indented",
             ));
         }
     }
