@@ -448,10 +448,7 @@ impl Typed {
         let (document, _) = parse(&whole);
         let mut items = document.items().iter().filter(|item| item.within.is_none());
         let Some(item) = items.next().filter(|item| !document.title(item).is_empty()) else {
-            return Err(CliError::usage(
-                "an item needs a title",
-                "tavern add \"…\"",
-            ));
+            return Err(CliError::usage("an item needs a title", "tavern add \"…\""));
         };
         if items.next().is_some() {
             let hint = "add them one by one, or write them into the queue's file, which you may edit at any time";
@@ -465,10 +462,7 @@ impl Typed {
             ));
         }
         if !matches!(item.status, Status::Draft | Status::Pending) {
-            let message = format!(
-                "a new item is pending or draft, not {}",
-                item.status
-            );
+            let message = format!("a new item is pending or draft, not {}", item.status);
             return Err(CliError::usage(
                 message,
                 "leave its `status` out, or add it with --draft",

@@ -126,8 +126,8 @@ impl Verb for Args {
                 "no items are left for a {}; see tavern status",
                 self.role
             )),
-            End::Stopped(reason) if reason.is_empty() => Some(".tavern/STOP is there".to_owned()),
-            End::Stopped(reason) => Some(format!(".tavern/STOP is there: {reason}")),
+            End::Stopped(reason) if reason.is_empty() => Some(".tavern/STOP exists".to_owned()),
+            End::Stopped(reason) => Some(format!(".tavern/STOP exists: {reason}")),
         };
         why.iter()
             .for_each(|why| context.out.note(format!("{name} ends: {why}")));

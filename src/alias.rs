@@ -17,9 +17,11 @@ pub(super) struct Alias {
     flags: &'static [&'static str],
     /// The flag that takes the second word as its value.
     word: Option<&'static str>,
+    /// The same verb in other programs.
+    also: &'static [&'static str],
 }
 
-pub(super) const ALIASES: [Alias; 8] = [
+pub(super) const ALIASES: [Alias; 9] = [
     Alias {
         verb: "list",
         job: "List the items of the board, or of a queue",
@@ -27,6 +29,7 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "status",
         flags: &["--items"],
         word: None,
+        also: &["ls", "items"],
     },
     Alias {
         verb: "show",
@@ -35,6 +38,7 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "status",
         flags: &[],
         word: None,
+        also: &["view", "info"],
     },
     Alias {
         verb: "next",
@@ -43,6 +47,7 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "claim",
         flags: &["--dry-run"],
         word: None,
+        also: &[],
     },
     Alias {
         verb: "approve",
@@ -51,6 +56,7 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "report",
         flags: &["--approve"],
         word: None,
+        also: &["accept"],
     },
     Alias {
         verb: "reject",
@@ -59,6 +65,7 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "report",
         flags: &[],
         word: Some("--reject"),
+        also: &[],
     },
     Alias {
         verb: "answer",
@@ -67,6 +74,7 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "tell",
         flags: &[],
         word: None,
+        also: &[],
     },
     Alias {
         verb: "cancel",
@@ -75,6 +83,7 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "release",
         flags: &["--cancel"],
         word: Some("--reason"),
+        also: &["delete", "remove", "rm"],
     },
     Alias {
         verb: "retry",
@@ -83,12 +92,24 @@ pub(super) const ALIASES: [Alias; 8] = [
         of: "release",
         flags: &["--revive"],
         word: None,
+        also: &["revive"],
+    },
+    Alias {
+        verb: "reopen",
+        job: "Have a completed or cancelled item done again",
+        arguments: "ID",
+        of: "release",
+        flags: &["--reopen"],
+        word: None,
+        also: &[],
     },
 ];
 
 impl Alias {
     pub(super) fn named(verb: &str) -> Option<&'static Alias> {
-        ALIASES.iter().find(|alias| alias.verb == verb)
+        ALIASES
+            .iter()
+            .find(|alias| alias.verb == verb || alias.also.contains(&verb))
     }
 
     pub(super) fn program(&self) -> &'static Program {

@@ -28,7 +28,7 @@ pub struct Args {
     pub words: Vec<String>,
 
     /// The maximum number of sources
-    #[arg(long, short = 'N', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub most: u16,
 
     /// Treat the text as a question or as work, regardless of its wording
@@ -113,7 +113,9 @@ impl Verb for Args {
                 }
                 .run(context)?;
                 if self.intent.is_none() {
-                    context.out.note("queued as work; to ask a question instead: tavern ask --as question …");
+                    context.out.note(
+                        "queued as work; to ask a question instead: tavern ask --as question …",
+                    );
                 }
                 Ok(exit)
             }

@@ -32,7 +32,11 @@ use super::{CliError, Context, Exit, ItemName, Verb, hints, human};
 #[derive(clap::Args)]
 pub struct Args {
     /// Claim this item, if it is eligible: by its ID, or by its line, such as TODO.md:12
-    #[arg(long, value_name = "ID")]
+    #[arg(value_name = "ID")]
+    pub item: Option<ItemName>,
+
+    /// The same
+    #[arg(long, value_name = "ID", hide = true, conflicts_with = "item")]
     pub task: Option<ItemName>,
 
     /// The role that the item is taken for: only items for this role are taken, from its `queues` in config.yaml if it has some [default: coder]
@@ -95,12 +99,9 @@ impl Verb for Args {
         let board = context.board()?;
         let mut site = context.light_site(board.clone())?;
         site.runner.clone_from(&self.runner);
-        let item = self
-            .task
-            .as_ref()
-            .map(|name| context.item(&board, name))
-            .transpose()?;
-        if let (Some(name), Some(NamedItem::At { queue, .. })) = (&self.task, &item)
+        let name = self.item.as_ref().or(self.task.as_ref());
+        let item = name.map(|name| context.item(&board, name)).transpose()?;
+        if let (Some(name), Some(NamedItem::At { queue, .. })) = (name, &item)
             && !self.queues.is_empty()
             && !context.queues(&board, &self.queues)?.contains(queue)
         {

@@ -26,9 +26,9 @@ impl Verb for Args {
                     .out
                     .record(&json!({ "commit": commit.as_str() }), text)?;
             }
-            None => context
-                .out
-                .note("nothing to commit: the queues in git are up to date; see them: tavern status"),
+            None => context.out.note(
+                "nothing to commit: the queues in git are up to date; see them: tavern status",
+            ),
         }
         Ok(Exit::Done)
     }

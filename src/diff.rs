@@ -101,9 +101,9 @@ impl Verb for Args {
                 .out
                 .record(&record, painted(&(text + &part.patch.text)).trimmed())?;
             if part.patch.is_cut {
-                context.out.note(format!(
-                    "truncated; all of it: git diff {base} {tip}"
-                ));
+                context
+                    .out
+                    .note(format!("truncated; all of it: git diff {base} {tip}"));
             }
         }
         let uncommitted = uncommitted(&site.board, repository, task, &parts)?;
@@ -120,10 +120,9 @@ impl Verb for Args {
                 painted(&format!("{NOT_COMMITTED}{text}")).trimmed(),
             )?;
             if *is_cut {
-                context.out.note(format!(
-                    "truncated; all of it is in {}",
-                    quoted(folder)
-                ));
+                context
+                    .out
+                    .note(format!("truncated; all of it is in {}", quoted(folder)));
             }
         }
         if parts.is_empty() && uncommitted.is_none() {

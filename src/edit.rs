@@ -97,10 +97,7 @@ impl Verb for Args {
                 .map(|_| board.accept(&aside))
                 .transpose()?;
             board.discard(&aside)?;
-            let words = format!(
-                "the save is discarded; {} is unchanged",
-                aside.queue.id
-            );
+            let words = format!("the save is discarded; {} is unchanged", aside.queue.id);
             return told(context, &aside.queue.id, edited.as_ref(), &words);
         }
         if self.texts || self.show.is_some() || self.restore.is_some() {
@@ -220,7 +217,9 @@ fn told(
     let text = match (words.is_empty(), edited.is_changed) {
         (false, _) => words.join("\n"),
         (true, true) => format!("the text of {queue} was changed"),
-        (true, false) => "nothing was changed: others made the same change, or hold the item".to_owned(),
+        (true, false) => {
+            "nothing was changed: others made the same change, or hold the item".to_owned()
+        }
     };
     context.out.record(&record, text)?;
     edited

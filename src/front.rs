@@ -3,7 +3,7 @@
 //!
 //! As in git, an unknown verb runs `tavern-VERB` from the PATH.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,7 @@ use super::context::Context;
 use super::demo;
 use super::error::CliError;
 use super::exit::Exit;
+use super::help::in_full;
 use super::hints;
 use super::human;
 use super::output::ROOM;
@@ -106,8 +107,19 @@ static OTHERS: [Program; 3] = [
     Program::of::<demo::Args>(),
 ];
 
+/// Verbs of other programs, and ours that do the same.
+const ALSO: [(&str, &str); 5] = [
+    ("new", "add"),
+    ("create", "add"),
+    ("take", "claim"),
+    ("message", "tell"),
+    ("queues", "queue"),
+];
+
 /// Returns the program that runs a verb.
 fn named(verb: &str) -> Option<&'static Program> {
+    let also = ALSO.iter().find(|(also, _)| *also == verb);
+    let verb = also.map_or(verb, |(_, verb)| verb);
     Program::named(verb).or_else(|| OTHERS.iter().find(|program| program.verb() == verb))
 }
 
@@ -133,8 +145,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Steer",
         &[
-            "approve", "reject", "answer", "retry", "cancel", "pause", "resume", "tell", "release",
-            "edit", "undo", "merge",
+            "approve", "reject", "answer", "retry", "reopen", "cancel", "pause", "resume", "tell",
+            "release", "edit", "undo", "merge",
         ],
     ),
     ("In scripts", &["claim", "spawn", "report", "renew", "reap"]),
@@ -226,7 +238,7 @@ fn command() -> Command {
 /// Returns the command for the help: all verbs, by purpose.
 fn page() -> Command {
     let verbs = grouped(&|_| true);
-    command().help_template(format!("{{about}}\n\nUsage: {{usage}}\n\n{verbs}All verbs except the short ones are programs, too: tavern-VERB\n\n{{options}}\n"))
+    command().help_template(format!("{{about}}\n\nUsage: {{usage}}\n\n{verbs}Most verbs are programs, too: tavern-VERB\n\n{{options}}\n"))
 }
 
 /// Returns the command for completion: all verbs with all flags.
@@ -234,10 +246,10 @@ fn whole() -> Command {
     let verbs = PROGRAMS
         .iter()
         .chain(&OTHERS)
-        .map(|program| program.command().name(program.verb()));
+        .map(|program| in_full(program.command()).name(program.verb()));
     let aliases = ALIASES
         .iter()
-        .map(|alias| alias.program().command().name(alias.verb));
+        .map(|alias| in_full(alias.program().command()).name(alias.verb));
     let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
     command().subcommands(verbs.chain(aliases).chain(others))
 }
@@ -300,6 +312,10 @@ fn all_verbs() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied())
 }
 
+fn is_verb(word: &str) -> bool {
+    named(word).is_some() || Alias::named(word).is_some() || ABOUT.contains(&word)
+}
+
 /// Runs one of the verbs in `ABOUT`.
 fn tell(about: Command, rest: Vec<OsString>) -> Exit {
     let verb = about.get_name().to_owned();
@@ -327,15 +343,13 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
         .map(|verb| verb.strip_prefix("tavern-").unwrap_or(verb));
     match (of, verb.as_str()) {
         (None, "help") => start(&["--help".into()]),
-        (Some(of), "help") if all_verbs().any(|verb| verb == of) => {
-            start(&[of.into(), "--help".into()])
-        }
+        (Some(of), "help") if is_verb(of) => start(&[of.into(), "--help".into()]),
         (None, _) => {
             let verbs = all_verbs().map(|verb| Command::new(verb).about(job(verb)));
             end(manual(command().subcommands(verbs)))
         }
         (Some(of), _) => match named(of).or_else(|| Alias::named(of).map(Alias::program)) {
-            Some(program) => end(manual(program.command())),
+            Some(program) => end(manual(in_full(program.command()))),
             None => end(Err(unknown(of))),
         },
     }

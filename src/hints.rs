@@ -27,16 +27,16 @@ use tavern_sys::process::quoted;
 pub(super) fn refusal(refusal: &Refusal) -> String {
     match refusal {
         Refusal::WrongStatus { task, status, event } => match (status, event) {
-            (Status::Dead, _) => format!("tavern release {task} --revive"),
+            (Status::Dead, _) => format!("tavern retry {task}"),
             (Status::Completed, Kind::Approved | Kind::Rejected) => {
-                format!("look at it: tavern diff {task}; to redo it: tavern release {task} --reopen")
+                format!("look at it: tavern diff {task}; to redo it: tavern reopen {task}")
             }
-            (Status::Completed | Status::Cancelled, _) => format!("tavern release {task} --reopen"),
+            (Status::Completed | Status::Cancelled, _) => format!("tavern reopen {task}"),
             (Status::Waiting, Kind::Approved | Kind::Rejected) => {
                 format!("bring it back into review first: tavern release {task}")
             }
             (Status::Waiting, _) => {
-                format!("to answer its question: tavern tell {task} \"…\"; for details: tavern status {task}")
+                format!("to answer its question: tavern answer {task} \"…\"; for details: tavern status {task}")
             }
             (_, Kind::Approved | Kind::Rejected) => {
                 format!("it is not in review; for details: tavern status {task}")
@@ -53,11 +53,11 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
             format!("for its kept work: tavern status {task}; for its history: tavern log {task}")
         }
         Refusal::SecondApproval { task, .. } => {
-            format!("have another agent review it: tavern claim --role reviewer --task {task}")
+            format!("have another agent review it: tavern claim {task} --role reviewer")
         }
         Refusal::OwnWork { task, .. } => {
             format!(
-                "have another agent review it: tavern claim --role reviewer --task {task}, or approve it yourself: tavern approve {task}"
+                "have another agent review it: tavern claim {task} --role reviewer, or approve it yourself: tavern approve {task}"
             )
         }
         Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
@@ -66,8 +66,8 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         }
         Refusal::Unasked { task } => format!("for details: tavern status {task}"),
         Refusal::EndedParent { task, status } => {
-            let flag = if *status == Status::Dead { "--revive" } else { "--reopen" };
-            format!("add it without --parent, or bring `{task}` back first: tavern release {task} {flag}")
+            let back = if *status == Status::Dead { "retry" } else { "reopen" };
+            format!("add it without --parent, or bring `{task}` back first: tavern {back} {task}")
         }
         Refusal::TooDeep { .. } => {
             "do it within the item, or name a parent further up; the limit is `children: {depth: …}` in config.yaml"
@@ -121,12 +121,12 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
         Error::NoLane(_) => "say in its front matter which heading is one, such as `lanes: {Offen: pending}`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),
-        Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern release {task} --revive"),
-        Error::Archived { task, .. } => format!("bring it back: tavern release {task} --reopen"),
+        Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern retry {task}"),
+        Error::Archived { task, .. } => format!("bring it back: tavern reopen {task}"),
         Error::ArchivedPart { task, whole } => {
-            format!("bring all of it back: tavern release --reopen {whole}, then {task}")
+            format!("bring all of it back: tavern reopen {whole}, then {task}")
         }
-        Error::SecondAgent(_) => "choose another --name, or leave it out to get a free one".into(),
+        Error::SecondAgent(_) => "choose another --agent, or leave it out to get a free one".into(),
         Error::BadId(_) => BadId::HINT.into(),
         Error::Refused(reason) => refusal(reason),
         Error::NotUndone(reason) => obstacle(reason),
@@ -149,15 +149,15 @@ fn obstacle(obstacle: &Obstacle) -> String {
         Obstacle::Already { by, .. } => format!("to redo it: tavern undo --event {by}"),
         Obstacle::Held(task) => format!("take it from its holder: tavern release {task} --force"),
         Obstacle::InHands { name, now, .. } => match now {
-            Some(Status::Dead) => format!("tavern release {name} --revive"),
+            Some(Status::Dead) => format!("tavern retry {name}"),
             Some(Status::Completed | Status::Cancelled) => {
-                format!("tavern release {name} --reopen")
+                format!("tavern reopen {name}")
             }
             Some(Status::Waiting) => format!("tavern release {name}"),
             Some(Status::Approved | Status::InReview) => {
-                format!("tavern release {name} --cancel, then tavern release {name} --reopen")
+                format!("tavern cancel {name}, then tavern reopen {name}")
             }
-            Some(_) => format!("to hold it again: tavern claim --task {name}"),
+            Some(_) => format!("to hold it again: tavern claim {name}"),
             None => {
                 format!("its text is in the log; put it back as pending: tavern log {name} --diff")
             }
@@ -166,7 +166,7 @@ fn obstacle(obstacle: &Obstacle) -> String {
             log(name)
         }
         Obstacle::Merged { task, .. } => {
-            format!("to redo it: tavern release {task} --reopen")
+            format!("to redo it: tavern reopen {task}")
         }
         Obstacle::Back { name, .. } => format!("see it: tavern status {name}"),
         Obstacle::Lanes { queue, .. } => {
@@ -225,9 +225,7 @@ pub(super) fn run(error: &tavern_run::Error) -> Option<String> {
                 .iter()
                 .map(|name| format!("tavern release {} --force", quoted(name)));
             let again = again.collect::<Vec<_>>().join("; ");
-            Some(format!(
-                "to restart with the new text: {again}"
-            ))
+            Some(format!("to restart with the new text: {again}"))
         }
         tavern_run::Error::NotTrusted(_) => Some(trust(None)),
         error => error.hint(),
@@ -261,11 +259,9 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Status(Status::Draft) => {
             of_item(&|id| format!("let it be worked on: tavern release {id}"))
         }
-        Lack::Status(Status::Dead) => {
-            of_item(&|id| format!("bring it back: tavern release {id} --revive"))
-        }
+        Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern retry {id}")),
         Lack::Status(Status::Completed | Status::Cancelled) => match task {
-            Some(id) => format!("to redo it: tavern release {id} --reopen"),
+            Some(id) => format!("to redo it: tavern reopen {id}"),
             None => again(&edit),
         },
         Lack::Held(_) | Lack::Status(Status::InProgress | Status::Reviewing) => {
@@ -275,10 +271,10 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         Lack::Aside => "to have it worked, move it to the Pending lane".to_owned(),
         Lack::LeftOut(mark) => format!("to have it worked, take the `{mark}` from its title{edit}"),
         Lack::OwnDependency { .. } => format!("{OWN_DEPENDENCY}{edit}"),
-        Lack::Answer(_) => of_item(&|id| format!("tavern tell {id} \"…\"")),
+        Lack::Answer(_) => of_item(&|id| format!("tavern answer {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
         Lack::Role(role) | Lack::Reviewer(role) => match task {
-            Some(id) => format!("tavern claim --task {id} --role {role}"),
+            Some(id) => format!("tavern claim {id} --role {role}"),
             None => format!("tavern claim --role {role}"),
         },
         Lack::Permission => of_item(&|id| format!("tavern approve {id}")),
@@ -288,7 +284,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         }),
         Lack::Touches { task, .. } => format!("for its progress: tavern status {task}"),
         Lack::FailedChild(child) => {
-            format!("tavern release {child} --revive, or --cancel to go on without it")
+            format!("tavern retry {child}, or --cancel to go on without it")
         }
         Lack::Dependencies(open) => {
             // A dependency without an ID can't be named.
@@ -299,8 +295,8 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
                     Some(match status {
                         None => format!("add `{needed}`, or fix its `after`{edit}"),
                         Some(Status::Draft) => format!("tavern release {needed}"),
-                        Some(Status::Dead) => format!("tavern release {needed} --revive"),
-                        Some(Status::Cancelled) => format!("tavern release {needed} --reopen"),
+                        Some(Status::Dead) => format!("tavern retry {needed}"),
+                        Some(Status::Cancelled) => format!("tavern reopen {needed}"),
                         Some(Status::Waiting) => format!("tavern status {needed}"),
                         _ => return None,
                     })
@@ -464,13 +460,7 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
         return;
     }
     let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    let takes_task = command
-        .get_arguments()
-        .any(|argument| argument.get_long() == Some("task"));
     let tip = match error.kind() {
-        ErrorKind::UnknownArgument if takes_task => {
-            format!("to name an item: {called} --task {word}")
-        }
         ErrorKind::InvalidSubcommand => {
             format!("to name an item: {called} list {word}, or {called} show {word}")
         }
@@ -484,23 +474,6 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
 
 /// Hints for verbs of other programs.
 const VERBS: &[(&[&str], &str)] = &[
-    (&["ls", "items"], "list the items: tavern list"),
-    (
-        &["queues"],
-        "list the queues: tavern queue; one of them: tavern status QUEUE --items",
-    ),
-    (
-        &["view", "info"],
-        "show an item: tavern show ID; its work: tavern diff ID",
-    ),
-    (
-        &["new", "create"],
-        "add an item: tavern add \"…\"; make a board: tavern init",
-    ),
-    (
-        &["take"],
-        "see what is next: tavern next; take it: tavern claim",
-    ),
     (
         &["start", "run", "work"],
         "work the items: tavern agent; a whole list with several agents: tavern drain",
@@ -509,16 +482,10 @@ const VERBS: &[(&[&str], &str)] = &[
         &["restore", "history"],
         "list a queue's earlier texts: tavern edit QUEUE --texts; restore one: tavern edit QUEUE --restore TEXT",
     ),
-    (&["accept"], "tavern approve ID"),
     (
         &["done", "finish", "complete"],
         "of an item that you hold: tavern report ID --token N --done",
     ),
-    (
-        &["reopen", "revive"],
-        "give it back: tavern release ID; one that died: --revive; one that ended: --reopen",
-    ),
-    (&["delete", "remove", "rm"], "tavern cancel ID"),
     (
         &["kill"],
         "take an item from its holder: tavern release ID --force; everything: echo why > .tavern/STOP",
@@ -527,7 +494,6 @@ const VERBS: &[(&[&str], &str)] = &[
         &["stop"],
         "start nothing new: tavern pause; end everything: echo why > .tavern/STOP",
     ),
-    (&["message"], "tavern tell ID \"…\""),
 ];
 
 /// Returns the hint for an unknown verb.
@@ -551,7 +517,7 @@ pub(super) fn settled(settled: &Settled) -> String {
 }
 
 /// The hint for removed items that stay.
-pub(super) const OF_STAYS: &str = "to give one up: tavern release ID --cancel";
+pub(super) const OF_STAYS: &str = "to give one up: tavern cancel ID";
 
 /// Returns the hint for a save that was set aside.
 pub(super) fn of_aside(aside: &SetAside) -> String {
@@ -586,15 +552,14 @@ pub(super) fn duplicate(file: Option<&str>) -> String {
 
 /// Adds the command to the hint of `tavern check` about a dependency, which `text` names.
 pub(super) fn add_command(problem: &mut Problem, text: &str) {
-    let flag = match problem.code {
-        "cancelled-dependency" => "--reopen",
-        "dead-dependency" => "--revive",
+    let verb = match problem.code {
+        "cancelled-dependency" => "reopen",
+        "dead-dependency" => "retry",
         _ => return,
     };
-    problem.hint.push_str(&format!(
-        ": tavern release {flag} {}",
-        &text[problem.span.clone()]
-    ));
+    problem
+        .hint
+        .push_str(&format!(": tavern {verb} {}", &text[problem.span.clone()]));
 }
 
 /// Describes an item's lack for people, with local times.

@@ -71,6 +71,11 @@ pub fn commands(commands: &[String]) -> String {
         .collect()
 }
 
+/// Returns a status, a mode or the like, as it stands in files, for people.
+pub fn word(name: &str) -> String {
+    name.replace('_', " ")
+}
+
 /// Formats a count: `1 item`, `2 items`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 {

@@ -208,9 +208,9 @@ impl Verb for Args {
                     "bubblewrap works here: with `sandbox: true` of a role, in config.yaml, its agents write only to their work",
                 );
             }
-            context.out.note(
-                "next: tavern add \"…\", then tavern agent (or tavern drain)",
-            );
+            context
+                .out
+                .note("next: tavern add \"…\", then tavern agent (or tavern drain)");
         } else {
             self.stands(context, &board)?;
         }

@@ -186,16 +186,12 @@ impl Verb for Args {
                     ..learning.clone()
                 };
                 let record = known.record(file, &learning);
-                context
-                    .out
-                    .record(&record, format!("{id} is expired"))?;
+                context.out.record(&record, format!("{id} is expired"))?;
             }
             Some(LearnCommand::Supersede { id, text }) => {
                 let (file, old) = known.find(&id)?;
                 if let Some(by) = &old.superseded_by {
-                    let hint = format!(
-                        "supersede that one: tavern learn supersede {by}"
-                    );
+                    let hint = format!("supersede that one: tavern learn supersede {by}");
                     return Err(CliError::refused(
                         format!("`{id}` is superseded by {by}"),
                         hint,
@@ -228,7 +224,9 @@ impl Verb for Args {
                         .all(|word| said.iter().any(|text| text.contains(word)))
                 })?;
                 if found == 0 {
-                    context.out.note("no learning has these words; list them: tavern learn list --all");
+                    context
+                        .out
+                        .note("no learning has these words; list them: tavern learn list --all");
                     return Ok(Exit::NothingToDo);
                 }
             }
@@ -377,8 +375,7 @@ fn source(site: &Site, own: Option<OwnRun>) -> Source {
 
 fn add(context: &Context, site: &Site, learning: &Learning) -> Result<String, CliError> {
     let Some(id) = make_known(site, learning)? else {
-        let message =
-            format!("this run has noted {MOST_OF_RUN} learnings, the limit of a run");
+        let message = format!("this run has noted {MOST_OF_RUN} learnings, the limit of a run");
         return Err(CliError::refused(
             message,
             "name the rest at the end of your answer",

@@ -11,7 +11,7 @@ use similar::TextDiff;
 use tavern_core::document::{Document, Item, parse, title_of};
 use tavern_core::event::Kind;
 use tavern_core::monitor::Symptom;
-use tavern_core::task::{Status, TaskId};
+use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_store::config::Period;
 use tavern_store::{Board, Entry, HAND, LeaseEntry, TextChange, tail_log, walk_log};
 use tavern_sys::clock;
@@ -20,6 +20,7 @@ use tavern_sys::interrupt::{Interrupt, InterruptCause};
 use tavern_sys::process::Bell;
 
 use super::human::Painted;
+use super::moment::moment;
 use super::{CliError, Context, Exit, Format, ItemName, Verb, human};
 
 /// Show the event log: changes of items, with time and author
@@ -34,12 +35,20 @@ pub struct Args {
     pub agent: Option<String>,
 
     /// Only the last N events
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, value_name = "N")]
     pub last: Option<usize>,
+
+    /// Only events since this time: `2h`, `18:00`, `yesterday`
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+
+    /// Only events of this queue
+    #[arg(long, value_name = "QUEUE")]
+    pub queue: Option<String>,
 
     /// Only events after this number, which --verbose and JSON (`seq`) print, to resume a stream
     #[arg(long, value_name = "NUMBER")]
-    pub after: Option<u64>,
+    pub since_event: Option<u64>,
 
     /// Only diagnoses of runs, and the reactions
     #[arg(long)]
@@ -81,10 +90,10 @@ impl Verb for Args {
             .transpose()?;
         let (mut seen, most) = (0, self.last.unwrap_or(usize::MAX));
         let mut wanted = Vec::new();
-        let after = self.after.unwrap_or(0);
+        let after = self.since_event.unwrap_or(0);
         walk_log(&board, None, &mut |entry| {
             seen = seen.max(entry.seq);
-            let is_new = entry.seq > after;
+            let is_new = entry.seq > after && self.since.is_none_or(|since| entry.time >= since);
             wanted.extend(
                 (is_new && self.wants(task, &entry) && wanted.len() < most).then_some(entry),
             );
@@ -131,22 +140,17 @@ impl Args {
         seen: u64,
     ) -> Result<(), CliError> {
         if let (Some(task), None) = (task, &self.agent) {
-            let hint = "list the items: tavern status --items; all events: tavern log"
-                .to_owned();
+            let hint = "list the items: tavern status --items; all events: tavern log".to_owned();
             board
                 .task(task)
                 .map_err(|error| CliError::from(error).with_hint(hint))?;
         }
         let text = match (task, &self.agent) {
-            _ if seen > 0 && self.after.is_some() => {
+            _ if seen > 0 && (self.since_event.is_some() || self.since.is_some()) => {
                 format!("no events since; the last event is {seen}")
             }
-            _ if seen > 0 && self.diagnoses => {
-                "no diagnoses; all events: tavern log".to_owned()
-            }
-            _ if seen == 0 => {
-                "no events yet; add an item: tavern add \"…\"".to_owned()
-            }
+            _ if seen > 0 && self.diagnoses => "no diagnoses; all events: tavern log".to_owned(),
+            _ if seen == 0 => "no events yet; add an item: tavern add \"…\"".to_owned(),
             (Some(task), _) => {
                 format!("no events of {task} yet; all events: tavern log")
             }
@@ -162,7 +166,8 @@ impl Args {
     fn wants(&self, task: Option<&TaskId>, entry: &Entry) -> bool {
         let is_task = task.is_none() || task == entry.task.as_ref();
         let is_agent = self.agent.is_none() || self.agent == entry.agent || self.agent == entry.by;
-        is_task && is_agent && (!self.diagnoses || entry.kind == Kind::Diagnosed)
+        let is_queue = self.queue.is_none() || self.queue == entry.queue;
+        is_task && is_agent && is_queue && (!self.diagnoses || entry.kind == Kind::Diagnosed)
     }
 
     fn print(&self, context: &Context, entry: &Entry) -> Result<(), CliError> {
@@ -289,7 +294,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         },
         Kind::Archived => format!("{task} was moved to the archive{by}"),
         Kind::Sent => format!("{agent} wrote to {task}"),
-        Kind::Told => format!("{task} got messages{by}"),
+        Kind::Told => format!("{task} was notified{by}"),
         Kind::Learned => format!("{agent} learned"),
         Kind::Strayed => format!("while {agent} ran {task}"),
         Kind::Diagnosed if matches!(entry.symptom, Some(Symptom::Spending | Symptom::Spent)) => {

@@ -8,8 +8,8 @@ use tavern_core::task::Timestamp;
 use tavern_store::config::Period;
 use tavern_sys::clock;
 
-/// Parses `2026-11-22T10:00`, `2026-11-22 10:00:30`, `2026-11-22`, `10:00` (the last one), `2h ago`, `today`
-/// or `yesterday` (their beginning).
+/// Parses `2026-11-22T10:00`, `2026-11-22 10:00:30`, `2026-11-22`, `10:00` (the last one), `2h ago`, `2h`,
+/// `today` or `yesterday` (their beginning).
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     read(text.trim(), &clock::now().with_timezone(&Local))
 }
@@ -33,8 +33,10 @@ fn named_day(text: &str, today: NaiveDate) -> Option<NaiveDate> {
 fn read<Z: TimeZone>(text: &str, local: &DateTime<Z>) -> Result<Timestamp, String> {
     let (now, zone) = (local.to_utc(), local.timezone());
     let bad = || "not a time such as 2026-11-22T10:00, 10:00, yesterday or \"2h ago\"".to_owned();
-    if let Some(ago) = text.strip_suffix("ago") {
-        let period: Period = ago.trim().parse().map_err(|_| bad())?;
+    let ago = text.strip_suffix("ago").map(str::trim);
+    // `2h`, but no bare number.
+    let ago = ago.or_else(|| Some(text).filter(|text| text.ends_with(|c: char| c.is_alphabetic())));
+    if let Some(period) = ago.and_then(|ago| ago.parse::<Period>().ok()) {
         let ago = TimeDelta::from_std(period.duration()).map_err(|_| bad())?;
         return now.checked_sub_signed(ago).ok_or_else(bad);
     }

@@ -87,7 +87,7 @@ pub(super) fn losses(board: &Board) -> Vec<String> {
 /// Returns the note that the newest save of `queue` lacks the items `names`, which stay.
 pub(super) fn stays(queue: &str, names: &[String]) -> String {
     format!(
-        "an older text of {queue} was saved; kept items that it lacks: {}",
+        "an older text of {queue} was saved, and what it lacks stays: {}",
         listed(names)
     )
 }
@@ -102,10 +102,7 @@ pub(super) fn tell_removed(context: &Context, board: &Board) {
 fn removed(board: &Board) -> Vec<String> {
     let mut told = Vec::new();
     for lost in board.removed_queues().unwrap_or_default() {
-        let what = format!(
-            "queue {} was removed with open items",
-            lost.queue.id
-        );
+        let what = format!("queue {} was removed with open items", lost.queue.id);
         told.push(format!("{what}; {}", hints::of_lost(board, &lost)));
     }
     for lost in board.lost_files() {

@@ -35,7 +35,7 @@ impl Output {
             human::columns_of(io::stderr()),
         );
         Output {
-            format: shared.format,
+            format: shared.format(),
             speaks: !shared.quiet,
             width,
             width_of_notes,

@@ -230,10 +230,7 @@ impl Context {
         }
         let path = self.here().join(name);
         if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
-            let message = format!(
-                "the name of `{}` {fault}: it is not read",
-                one_line(name)
-            );
+            let message = format!("the name of `{}` {fault}: it is not read", one_line(name));
             return Err(CliError::usage(message, "give it another name"));
         }
         let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
@@ -241,7 +238,7 @@ impl Context {
             nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
         let near = file.as_deref().or(near);
         let hint = match near {
-            Some(near) => format!("name one that there is: {flag}{}", quoted(near)),
+            Some(near) => format!("name an existing one: {flag}{}", quoted(near)),
             None => "write a list first: echo '- [ ] Say hello' > TODO.md".to_owned(),
         };
         Err(CliError::from(error).with_hint(hint))

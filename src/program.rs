@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::context::Context;
 use super::error::CliError;
@@ -14,9 +14,9 @@ use super::output::no_variables;
 use super::shared::{Format, Shared};
 use super::verb::Verb;
 use super::{
-    add, agent, ask, check, claim, commit, diff, drain, edit, hints, init, learn, log, mail, merge,
-    merge_driver, notify, plan, queue, reap, release, renew, report, report_html, runs, schedule,
-    serve, spawn, status, tell, top, trust, undo, watch,
+    add, agent, ask, check, claim, commit, diff, drain, edit, help, hints, init, learn, log, mail,
+    merge, merge_driver, notify, plan, queue, reap, release, renew, report, report_html, runs,
+    schedule, serve, spawn, status, tell, top, trust, undo, watch,
 };
 use tavern_sys::process::keep_inherited;
 
@@ -120,12 +120,14 @@ impl Program {
     pub fn command(&self) -> Command {
         // The verb's arguments come last, so that its own description becomes the program's help.
         let shared = Shared::augment_args(Command::new(self.name)).next_help_heading(None);
-        (self.augment)(shared).version(env!("CARGO_PKG_VERSION"))
+        let whole = (self.augment)(shared).version(env!("CARGO_PKG_VERSION"));
+        help::laid_out(whole, self.verb())
     }
 
     /// Runs the program with `arguments`, without the program's name; `called` is the name that the user typed.
     pub fn start(&self, called: &str, arguments: &[OsString]) -> Exit {
         let command = self.command().bin_name(called);
+        let arguments = &by_position(&command, arguments);
         let line = std::iter::once(OsString::from(called)).chain(arguments.iter().cloned());
         match command.try_get_matches_from(line) {
             Ok(matches) => {
@@ -157,6 +159,31 @@ impl Program {
             error.exit
         })
     }
+}
+
+/// Returns the arguments of a verb that takes queues by position, without `--queue` before their names.
+fn by_position(command: &Command, arguments: &[OsString]) -> Vec<OsString> {
+    let takes_queues = |argument: &Arg| {
+        let names = argument.get_value_names().into_iter().flatten();
+        argument.is_positional()
+            && names
+                .into_iter()
+                .any(|name| name.contains("QUEUE") || name == "FILE")
+    };
+    let has_flag = |argument: &Arg| argument.get_long() == Some("queue");
+    let is_wanted =
+        command.get_arguments().any(takes_queues) && !command.get_arguments().any(has_flag);
+    let words = arguments
+        .iter()
+        .filter(|word| !is_wanted || *word != "--queue");
+    let named = |word: &OsString| Some(word.to_str()?.strip_prefix("--queue=")?.into());
+    words
+        .map(|word| {
+            named(word)
+                .filter(|_| is_wanted)
+                .unwrap_or_else(|| word.clone())
+        })
+        .collect()
 }
 
 fn run<V: Verb>(matches: &ArgMatches, context: &Context) -> Result<Exit, CliError> {

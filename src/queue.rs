@@ -113,7 +113,7 @@ fn list(context: &Context, board: &Board, names: &[String]) -> Result<Exit, CliE
         );
         let mut words: Vec<String> = counts
             .iter()
-            .map(|(status, count)| format!("{count} {status}"))
+            .map(|(status, count)| format!("{count} {}", human::word(status)))
             .collect();
         words.extend((archived > 0).then(|| format!("{archived} archived")));
         let words = if words.is_empty() {
@@ -148,7 +148,7 @@ fn add(
             "add to it: tavern add --queue {name} \"…\"; for its priority: tavern edit {name}"
         );
         return Err(CliError::refused(
-            format!("queue `{name}` is there already"),
+            format!("queue `{name}` already exists"),
             hint,
         ));
     }
@@ -256,7 +256,7 @@ fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(),
         let give_up = first
             .id
             .as_ref()
-            .map(|id| format!(", or give it up: tavern release {id} --cancel"));
+            .map(|id| format!(", or give it up: tavern cancel {id}"));
         let hint =
             "move the lines to another file in .tavern/queues/, where they are the same items";
         return Err(CliError::refused(

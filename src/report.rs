@@ -207,9 +207,7 @@ impl Args {
 fn unclaimed(task: &TaskId, status: Status) -> CliError {
     let hint = match status {
         Status::Pending => {
-            format!(
-                "take it: claim=$(tavern claim --task {task} --format env) && eval \"export $claim\""
-            )
+            format!("take it: claim=$(tavern claim {task} --format env) && eval \"export $claim\"")
         }
         Status::InReview => hints::lack(&Lack::Approval, Some(task), None).unwrap_or_default(),
         Status::Completed => format!("look at it: tavern diff {task}"),

@@ -35,7 +35,7 @@ impl Context {
                     hints::again(&format!(": tavern edit {name}"))
                 )
             }
-            _ => format!("take it: tavern claim --task {name}"),
+            _ => format!("take it: tavern claim {name}"),
         };
         let hint = format!("{first}; or write an ID before its title");
         Err(CliError::usage(

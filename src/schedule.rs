@@ -164,9 +164,9 @@ fn look(context: &Context, site: &Site) -> Result<LookUpshot, CliError> {
     let is_faulty =
         !look.schedules.flaws.is_empty() || has(|what| matches!(what, ScheduleDeed::Failed(_)));
     if look.schedules.all.is_empty() && look.outcomes.is_empty() && !is_faulty {
-        context.out.note(format!(
-            "no schedules in .tavern/{SCHEDULES}"
-        ));
+        context
+            .out
+            .note(format!("no schedules in .tavern/{SCHEDULES}"));
     }
     let (marks, now) = (site.board.schedule_marks()?, clock::now());
     let next = |schedule: &Schedule| {
@@ -244,10 +244,9 @@ pub(super) fn outcome_told(
                 why: Some(why),
             };
             context.out.json(&record)?;
-            context.out.note(format!(
-                "{name}: skipped {}: {why}",
-                zone.shown(*due)
-            ));
+            context
+                .out
+                .note(format!("{name}: skipped {}: {why}", zone.shown(*due)));
         }
         ScheduleDeed::Failed(why) => {
             context.out.note(format!(
@@ -310,9 +309,9 @@ fn list(context: &Context, schedules: &Schedules, marks: &ScheduleMarks) -> Resu
             (false, _) => Exit::BoardHasErrors,
             (true, false) => Exit::Done,
             (true, true) => {
-                context.out.note(format!(
-                    "no schedules in .tavern/{SCHEDULES}"
-                ));
+                context
+                    .out
+                    .note(format!("no schedules in .tavern/{SCHEDULES}"));
                 Exit::NothingToDo
             }
         },

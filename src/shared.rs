@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use clap::ColorChoice;
 use clap::builder::FalseyValueParser;
+use clap::{Args, ColorChoice, Command};
 use rustix::process::getuid;
 
 use tavern_core::lease::Token;
@@ -55,6 +55,10 @@ pub struct Shared {
     )]
     pub format: Format,
 
+    /// Print JSON, as `--format json` does
+    #[arg(long, global = true, display_order = 902)]
+    pub json: bool,
+
     /// On standard error, print errors only
     #[arg(
         long,
@@ -63,7 +67,7 @@ pub struct Shared {
         env = "TAVERN_QUIET",
         hide_env_values = true,
         value_parser = FalseyValueParser::new(),
-        display_order = 902
+        display_order = 903
     )]
     pub quiet: bool,
 
@@ -76,7 +80,7 @@ pub struct Shared {
         default_value_t,
         env = "TAVERN_COLOR",
         hide_env_values = true,
-        display_order = 903
+        display_order = 904
     )]
     pub color: ColorChoice,
 
@@ -87,9 +91,21 @@ pub struct Shared {
         env = "TAVERN_TRUST",
         hide_env_values = true,
         value_parser = FalseyValueParser::new(),
-        display_order = 904
+        display_order = 905
     )]
     pub trust: bool,
+}
+
+impl Shared {
+    /// Returns the format to print in.
+    pub(super) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+
+    /// Returns a command with these flags alone.
+    pub(super) fn command_of_its_own() -> Command {
+        Shared::augment_args(Command::new("tavern"))
+    }
 }
 
 /// Returns the name of the agent or user that runs this program.

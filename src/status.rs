@@ -475,7 +475,7 @@ fn queue_words(line: &QueueLine) -> String {
     } = line;
     let mut words: Vec<String> = counts
         .iter()
-        .map(|(status, count)| format!("{count} {status}"))
+        .map(|(status, count)| format!("{count} {}", human::word(status)))
         .collect();
     if words.is_empty() {
         words.push(format!(
@@ -517,11 +517,11 @@ fn print_agents(context: &Context, board: &Board) -> Result<(), CliError> {
             ..
         } = &line;
         let state = match agent.state {
-            _ if !alive => "gone",
+            _ if !alive => "gone".to_owned(),
             AgentState::Working => mode
                 .filter(|mode| *mode != Mode::Execute)
-                .map_or("working", Mode::as_str),
-            AgentState::Waiting => "waiting",
+                .map_or_else(|| "working".to_owned(), |mode| mode.to_string()),
+            AgentState::Waiting => "waiting".to_owned(),
         };
         let task = agent.task.as_ref().map_or("-", TaskId::as_str);
         let columns = format!("{:<10} {state:<8} {task:<8} ", agent.name);

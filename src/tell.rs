@@ -240,7 +240,7 @@ impl Args {
         };
         let status = done.task.status();
         let how = match status {
-            Status::Waiting => format!("it goes on with your answer: tavern tell {task} \"…\""),
+            Status::Waiting => format!("it goes on with your answer: tavern answer {task} \"…\""),
             _ => "an agent takes it next".to_owned(),
         };
         let told = if status == Status::Waiting {
@@ -293,8 +293,8 @@ fn tell(
 /// Refuses a message to an ended item; the hint brings the item back with the message.
 fn may_be_told(task: &Task) -> Result<(), CliError> {
     let how = match task.status() {
-        Status::Dead => "--revive",
-        Status::Completed | Status::Cancelled => "--reopen",
+        Status::Dead => "retry",
+        Status::Completed | Status::Cancelled => "reopen",
         _ => return Ok(()),
     };
     let message = format!(
@@ -303,7 +303,7 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
         task.status()
     );
     let hint = format!(
-        "bring it back with the message: tavern release {} {how} -m \"…\"",
+        "bring it back with the message: tavern {how} {} -m \"…\"",
         task.id
     );
     Err(CliError::refused(message, hint))
@@ -337,7 +337,10 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
             When::NextRun,
             format!("{agent} is gone, so it is passed on {next}"),
         ),
-        (_, Some((_, true))) => (When::NextStep, format!("{agent} receives it between two steps")),
+        (_, Some((_, true))) => (
+            When::NextStep,
+            format!("{agent} receives it between two steps"),
+        ),
         (_, Some((name, false))) => (
             When::NextRun,
             format!("runner {name} takes no messages while it runs, so it is passed on {next}"),

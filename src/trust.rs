@@ -61,9 +61,7 @@ impl Verb for Args {
             } else {
                 "were not trusted"
             };
-            context
-                .out
-                .note(format!("changes from git {told}"));
+            context.out.note(format!("changes from git {told}"));
             return Ok(Exit::Done);
         }
         site.named = context.files(&site.board, &self.files)?;

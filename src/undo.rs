@@ -183,7 +183,7 @@ fn revert(board: &Board, task: &TaskId, commit: &str) -> String {
     let folder = format!("{}-revert", quoted(board.root()));
     let revert = format!("git -C {folder} revert --no-edit -m 1 {commit}");
     format!(
-        "git worktree add {folder} {branch} && {revert} && git worktree remove {folder} && tavern merge --accept {branch} && tavern release {task} --reopen"
+        "git worktree add {folder} {branch} && {revert} && git worktree remove {folder} && tavern merge --accept {branch} && tavern reopen {task}"
     )
 }
 

@@ -175,7 +175,7 @@ fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
 
 fn line(found: &Diagnosis) -> String {
     match found.deed {
-        Deed::Paused => format!("{}: tavern tell {} \"…\"", found.line(), found.task),
+        Deed::Paused => format!("{}: tavern answer {} \"…\"", found.line(), found.task),
         _ => found.line(),
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct WrittenKind {
 )]
 pub(super) fn write(path: &Path, text: &str, kind: WrittenKind) -> Result<(), CliError> {
     if is_other(path, kind) {
-        let message = format!("`{}` is there, and is something else", path.display());
+        let message = format!("`{}` exists, and is another kind of file", path.display());
         return Err(CliError::usage(
             message,
             format!("name another file: {}", kind.flag),
@@ -34,10 +34,7 @@ pub(super) fn write(path: &Path, text: &str, kind: WrittenKind) -> Result<(), Cl
             causes: vec![error.to_string()],
             ..CliError::new(Exit::Failed, message)
         }
-        .with_hint(format!(
-            "name a file in a folder that is there: {}",
-            kind.flag
-        ))
+        .with_hint(format!("name a file in an existing folder: {}", kind.flag))
     })
 }
 

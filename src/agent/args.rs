@@ -16,7 +16,7 @@ pub struct Args {
     pub role: String,
 
     /// Its name [default: the first free one of `names` in config.yaml]
-    #[arg(long, value_name = "NAME", value_parser = agent_name)]
+    #[arg(long = "agent", alias = "name", value_name = "NAME", value_parser = agent_name)]
     pub name: Option<String>,
 
     /// Take from this queue, by name or path; may be given several times, the first queue first [default: the role's `queues`, else all of the board's by their `priority`]

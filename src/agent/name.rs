@@ -48,7 +48,7 @@ pub(crate) fn take_name(
             }
         }
     }
-    let hint = "give it one with --name, or add names to config.yaml";
+    let hint = "give it one with --agent, or add names to config.yaml";
     Err(CliError::refused(
         "all names of config.yaml are taken",
         hint,

@@ -96,7 +96,7 @@ pub(super) fn inquire(
     let task = board.task(&id)?.task;
     if task.status() == Status::Pending {
         context.out.note(format!(
-            "the question stays queued as {id}; to take it back: tavern release {id} --cancel"
+            "the question stays queued as {id}; to take it back: tavern cancel {id}"
         ));
     }
     let end = end?;

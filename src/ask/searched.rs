@@ -73,9 +73,9 @@ impl Searched {
         }
         let searched = human::count(self.searched, "text");
         let hint = "to have it researched: tavern plan \"…\"";
-        context.out.note(format!(
-            "nothing found ({searched} searched); {hint}"
-        ));
+        context
+            .out
+            .note(format!("nothing found ({searched} searched); {hint}"));
         Ok(Exit::NothingToDo)
     }
 }

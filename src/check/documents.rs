@@ -292,13 +292,14 @@ pub(super) fn look(
                 .iter()
                 .filter(|item| document.is_typed_as_held(item));
             problems.extend(typed.map(|item| {
-                let message = format!("no agent holds this, but it was typed as {}", item.status);
+                let message = format!("this is not held, but it was typed as {}", item.status);
                 let hint = match &item.id {
-                    Some(id) => format!(
-                        "agents skip it; make it pending: tavern release {id} --force"
-                    ),
-                    None => "agents skip it; to have it worked on, move it under Pending"
-                        .to_owned(),
+                    Some(id) => {
+                        format!("agents skip it; make it pending: tavern release {id} --force")
+                    }
+                    None => {
+                        "agents skip it; to have it worked on, move it under Pending".to_owned()
+                    }
                 };
                 Problem::warning("typed-as-held", item.head.clone(), message, hint)
             }));

@@ -70,7 +70,7 @@ pub(super) fn fix(
     }
     let fixes = plan(board, files, &here, pages)?;
     if fixes.is_empty() {
-        context.out.note("no automatic fix available");
+        context.out.note("nothing can be fixed automatically");
     }
     for QueueFix {
         name,

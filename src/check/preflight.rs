@@ -270,10 +270,9 @@ fn leases(board: &Board, faults: &mut Faults<'_>) {
         };
         let (why, hint) = match stem.parse::<TaskId>() {
             Ok(task) => match board.lease(&task) {
-                Err(tavern_store::Error::Damaged { why, .. }) => (
-                    why,
-                    "restore it from the log: tavern reap".to_owned(),
-                ),
+                Err(tavern_store::Error::Damaged { why, .. }) => {
+                    (why, "restore it from the log: tavern reap".to_owned())
+                }
                 // A file that this user may not read is reported as an obstacle.
                 Ok(_) | Err(_) => continue,
             },

@@ -1,4 +1,4 @@
-//! The agents of a drain: `4`, or `coder=3,reviewer=1`.
+//! The agents of a drain: `4`, or `coder=3,reviewer=1,all=2`.
 
 use std::str::FromStr;
 
@@ -9,7 +9,11 @@ use crate::human;
 pub enum Crew {
     /// The number of agents of the one role.
     Count(u16),
-    Posts(Vec<Post>),
+    Posts {
+        posts: Vec<Post>,
+        /// The number of agents of all roles at once.
+        all: Option<u16>,
+    },
 }
 
 /// A number of agents of a role.
@@ -22,6 +26,9 @@ pub struct Post {
 /// The maximal number of agents; more is probably a typo.
 const MOST: u16 = 1000;
 
+/// Takes the place of a role for the number of agents at once.
+const ALL: &str = "all";
+
 impl Crew {
     /// Returns the posts; a bare number is for `role`.
     pub fn of(&self, role: &str) -> Vec<Post> {
@@ -30,7 +37,15 @@ impl Crew {
                 role: role.to_owned(),
                 agents: *agents,
             }],
-            Crew::Posts(posts) => posts.clone(),
+            Crew::Posts { posts, .. } => posts.clone(),
+        }
+    }
+
+    /// Returns the number of agents at once, if it is less than the sum of the posts.
+    pub fn at_once(&self) -> Option<usize> {
+        match self {
+            Crew::Count(_) => None,
+            Crew::Posts { all, .. } => all.map(usize::from),
         }
     }
 }
@@ -50,18 +65,26 @@ impl FromStr for Crew {
         if !text.contains('=') {
             return count(text).map(Crew::Count);
         }
-        let mut posts: Vec<Post> = Vec::new();
+        let (mut posts, mut all) = (Vec::<Post>::new(), None);
         for part in text.split(',') {
             let (role, agents) = part
                 .split_once('=')
                 .ok_or_else(|| format!("`{part}` is not ROLE=N"))?;
             let (role, agents) = (role.trim().to_owned(), count(agents)?);
-            if posts.iter().any(|post| post.role == role) {
-                return Err(format!("role `{role}` is given twice"));
+            let is_all = role == ALL;
+            if posts.iter().any(|post| post.role == role) || is_all && all.is_some() {
+                return Err(format!("`{role}` is given twice"));
             }
-            posts.push(Post { role, agents });
+            if is_all {
+                all = Some(agents);
+            } else {
+                posts.push(Post { role, agents });
+            }
         }
-        Ok(Crew::Posts(posts))
+        if posts.is_empty() {
+            return Err(format!("it names no role: `coder=3,{ALL}=2`"));
+        }
+        Ok(Crew::Posts { posts, all })
     }
 }
 

@@ -50,10 +50,9 @@ impl fmt::Display for Cut {
                     "ended at once: nothing may be taken before {first}, and by then {time} (--max-time) are over"
                 )
             }
-            Cut::Failure(task) => write!(
-                f,
-                "ended: the attempts of {task} are used up (--fail-fast)"
-            ),
+            Cut::Failure(task) => {
+                write!(f, "ended: the attempts of {task} are used up (--fail-fast)")
+            }
             Cut::Asked(InterruptCause::Interrupted) => f.write_str("ended by Ctrl-C"),
             Cut::Asked(InterruptCause::Terminated) => f.write_str("ended by a signal"),
             Cut::Asked(InterruptCause::Stopped) => f.write_str("ended by .tavern/STOP"),

@@ -67,17 +67,9 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// The number of agents; or the number for each role: `coder=3,reviewer=1,planner=1`
+    /// The number of agents; or the number for each role, and of all at once: `coder=3,reviewer=1,all=2`
     #[arg(long, short = 'a', default_value = "2", value_name = "N|ROLE=N,…")]
     pub agents: Crew,
-
-    /// The number of agents at the start, the first roles first [default: all of one role, 1 of several]
-    #[arg(long, value_name = "N")]
-    pub least: Option<usize>,
-
-    /// The maximum number of concurrent agents over all roles [default: all]
-    #[arg(long, value_name = "N")]
-    pub most: Option<usize>,
 
     /// The role of the agents: they take items for this role
     #[arg(long, default_value = DEFAULT_ROLE, env = "TAVERN_ROLE", hide_env_values = true)]
@@ -349,15 +341,12 @@ impl Args {
         };
         let seats: Vec<Seat> = crew.iter().map(seat).collect();
         let all: usize = seats.iter().map(|seat| seat.most).sum();
-        let most = self.most.unwrap_or(all).clamp(1, all);
-        let least = self
-            .least
-            .unwrap_or(if seats.len() == 1 {
-                all.min(prospect.worked)
-            } else {
-                1
-            })
-            .min(most);
+        let most = self.agents.at_once().unwrap_or(all).min(all);
+        let least = if seats.len() == 1 {
+            all.min(prospect.worked)
+        } else {
+            1
+        };
         let until = self.max_time.map(|time| clock::instant() + time.duration());
         let config = PoolConfig {
             program,

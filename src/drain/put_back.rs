@@ -39,12 +39,12 @@ impl Saved {
                 .map(|(id, title, _)| format!("{id} {}", human::title(title)))
                 .collect();
             let back = if *status == Status::Dead {
-                "--revive"
+                "retry"
             } else {
-                "--reopen"
+                "reopen"
             };
             context.out.note(format!(
-                "{}: {} ended before, and stay ended: {}; to retry one: tavern release {back} {first}",
+                "{}: {} ended before, and stay ended: {}; to retry one: tavern {back} {first}",
                 queue.id,
                 human::count(ended.len(), "open item"),
                 listed(&names),

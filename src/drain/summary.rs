@@ -99,12 +99,7 @@ impl Left {
         let see = self.run.iter().map(|run| format!("see {run}"));
         let work = (!self.kept.is_empty()).then(|| format!("its work: tavern diff {}", self.name));
         let is_dead = self.status == Status::Dead;
-        let again = is_dead.then(|| {
-            format!(
-                "to retry it: tavern release {} --revive",
-                self.name
-            )
-        });
+        let again = is_dead.then(|| format!("to retry it: tavern retry {}", self.name));
         todo.chain(see).chain(work).chain(again)
     }
 }
@@ -534,9 +529,7 @@ fn is_of(entry: &Entry, queues: &[Queue]) -> bool {
 /// Returns the reason if the end of the drain left it undone.
 fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     match task.status() {
-        Status::Approved => {
-            Some("the drain ended before the merge: tavern merge".to_owned())
-        }
+        Status::Approved => Some("the drain ended before the merge: tavern merge".to_owned()),
         Status::Pending if task.reason() == Some(EndReason::Stop.describe()) => {
             Some(format!("stopped: the drain was {cut}"))
         }

@@ -76,9 +76,8 @@ impl Prospect {
     /// Returns a note on scripts that will not run.
     pub(super) fn not_run(&self) -> Option<String> {
         let places = listed(&self.second_scripts);
-        (!places.is_empty()).then(|| {
-            format!("only the first script of an item is run; skipped: {places}")
-        })
+        (!places.is_empty())
+            .then(|| format!("only the first script of an item is run; skipped: {places}"))
     }
 
     /// Returns the suffix about skipped items.

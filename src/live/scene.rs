@@ -415,7 +415,7 @@ fn queue_row(of: &QueueLine) -> SceneRow {
     let mut words: Vec<String> = of
         .counts
         .iter()
-        .map(|(status, count)| format!("{count} {status}"))
+        .map(|(status, count)| format!("{count} {}", human::word(status)))
         .collect();
     words.extend((of.archived > 0).then(|| format!("{} archived", of.archived)));
     words.extend((of.quarantined > 0).then(|| format!("{} with problems", of.quarantined)));

@@ -620,7 +620,7 @@ mod tests {
             shown
                 .said
                 .take()
-                .is_some_and(|(words, _)| words.starts_with("y is about an item"))
+                .is_some_and(|(words, _)| words.starts_with("y needs an item"))
         );
         shown.press(Key::Char('z'));
         assert_eq!(shown.said, None);

@@ -582,7 +582,7 @@ impl<'c> LiveView<'c> {
                 let name = subject
                     .name
                     .parse()
-                    .map_err(|_| CliError::new(Exit::Failed, "it is gone"))?;
+                    .map_err(|_| CliError::new(Exit::Failed, "the item is gone"))?;
                 self.context.item(&self.board, &name)
             }
         }

@@ -63,7 +63,7 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if let Some(name) = self.queues.iter().find(|name| name.ends_with(".html")) {
             let hint = format!("name the file by a flag: tavern report-html -o {name}");
-            return Err(CliError::usage(format!("`{name}` is no queue"), hint));
+            return Err(CliError::usage(format!("`{name}` is not a queue"), hint));
         }
         let board = context.board_or_place(&self.queues)?;
         let queues = context.files(&board, &self.queues)?;

@@ -50,7 +50,10 @@ pub(super) fn rebuild(
 }
 
 fn words(rebuilt: &Rebuilt) -> String {
-    let parts = [("rebuilt", &rebuilt.made), ("can't be rebuilt", &rebuilt.lost)];
+    let parts = [
+        ("rebuilt", &rebuilt.made),
+        ("can't be rebuilt", &rebuilt.lost),
+    ];
     let parts = parts.iter().filter(|(_, files)| !files.is_empty());
     let mut words: Vec<String> = parts
         .map(|(what, files)| {

@@ -82,11 +82,11 @@ mod tests {
             (r#"{"deed":"merge","item":"T-1"}"#, Ok("merge|T-1")),
             (
                 r#"{"deed":"reject","item":"T-1","text":" "}"#,
-                Err("say something first"),
+                Err("type a message first"),
             ),
             (
                 r#"{"deed":"tell","item":"--all","text":"x"}"#,
-                Err("`--all` is no item with an ID"),
+                Err("`--all` is not an item with an ID"),
             ),
             (r#"{"deed":"edit","item":"T-1"}"#, Err("no errand")),
         ];

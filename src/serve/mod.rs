@@ -163,8 +163,7 @@ fn as_address(name: &str) -> Option<IpAddr> {
 }
 
 fn other_address(address: &str) -> CliError {
-    let message =
-        format!("`{address}` is an address, and the default is 127.0.0.1 only");
+    let message = format!("`{address}` is an address, and the default is 127.0.0.1 only");
     let hint = "with `--listen ADDRESS` everyone with access to that address and the URL sees the board; nothing is encrypted; over ssh: \
                 `ssh -L 8123:127.0.0.1:8123 HOST`, with `tavern serve --port 8123` there";
     CliError::usage(message, hint)

@@ -246,10 +246,7 @@ async fn act(served: &Arc<Served>, head: &Parts, body: Incoming) -> Response<Bod
         Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "408: request timed out\n"),
     };
     let Ok(errand) = serde_json::from_slice::<Errand>(&body) else {
-        return plain(
-            StatusCode::BAD_REQUEST,
-            "400: unknown request\n",
-        );
+        return plain(StatusCode::BAD_REQUEST, "400: unknown request\n");
     };
     let words = match errand.words() {
         Ok(words) => words,

@@ -91,7 +91,7 @@ impl DigestSums {
         let ended = self
             .ended
             .iter()
-            .map(|(status, count)| format!("{count} {status}"));
+            .map(|(status, count)| format!("{count} {}", human::word(status)));
         let mut words: Vec<String> = ended.collect();
         if words.is_empty() {
             words.push("nothing has ended".to_owned());

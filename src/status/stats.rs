@@ -135,17 +135,19 @@ impl Stats {
         let mut words: Vec<String> = self
             .diagnoses
             .iter()
-            .map(|(symptom, count)| format!("{count} {symptom}"))
+            .map(|(symptom, count)| format!("{count} {}", human::word(symptom)))
             .collect();
         words.extend(
             done.into_iter()
                 .filter(|(_, count)| *count > 0)
                 .map(|(what, count)| human::count(count, what)),
         );
-        words.extend(
-            (self.learnings_told > 0)
-                .then(|| format!("{} delivered", human::count(self.learnings_told, "learning"))),
-        );
+        words.extend((self.learnings_told > 0).then(|| {
+            format!(
+                "{} delivered",
+                human::count(self.learnings_told, "learning")
+            )
+        }));
         if let Some(watcher) = &self.watcher {
             words.push(human::count(
                 usize::try_from(watcher.looks).unwrap_or(usize::MAX),
@@ -168,7 +170,7 @@ impl Stats {
         let mut depth: Vec<String> = self
             .depth
             .iter()
-            .map(|(status, count)| format!("{count} {status}"))
+            .map(|(status, count)| format!("{count} {}", human::word(status)))
             .collect();
         if depth.is_empty() {
             depth.push("no items".to_owned());

@@ -472,7 +472,7 @@ function drawOpenDeeds() {
 async function act(deed, takes) {
   const words = byId("words"), said = byId("said"), { task } = opened;
   if (takes === "must" && !words.value.trim()) {
-    say("say something first", false);
+    say("type a message first", false);
     words.focus();
     return;
   }
@@ -530,7 +530,7 @@ function connect() {
     if (state.instance && state.instance !== hello.instance) location.reload();
     state.instance = hello.instance;
     byId("name").textContent = hello.board;
-    byId("mode").textContent = hello.acts ? "what you do here is done" : "shows only";
+    byId("mode").textContent = hello.acts ? "can act" : "read-only";
     state.acts = hello.acts;
     drawTiles();
   });

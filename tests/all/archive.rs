@@ -121,7 +121,7 @@ fn what_is_open_in_an_archive_is_named() {
         ARCHIVE,
         text.replace("- [x] T-1", "- [ ] T-1") + "- [ ] Two\n",
     );
-    let told = "open items stand in an archive, and no agent takes them there: T-1, Two";
+    let told = "open items are in an archive, and agents do not take them there: T-1, Two";
     scratch
         .run("tavern-check", &[])
         .ends(0)
@@ -142,7 +142,7 @@ fn parts_go_and_come_back_with_the_whole() {
     scratch
         .run("tavern-release", &["--reopen", "T-1.1"])
         .ends(4)
-        .says("tavern release --reopen T-1");
+        .says("tavern reopen T-1");
     scratch
         .run("tavern-release", &["--reopen", "T-1"])
         .succeeds();

@@ -119,16 +119,14 @@ fn what_is_work_is_queued_and_what_nobody_knows_is_said() {
     let ran = scratch
         .run("tavern-ask", &["is there an aqueduct?"])
         .ends(3);
-    ran.says("nothing that the board knows has such words (")
-        .says("tavern plan");
+    ran.says("nothing found (").says("tavern plan");
     let before = scratch.queue();
     let plan = scratch
         .run("tavern-ask", &["Build an aqueduct", "--dry-run"])
         .ends(0);
     assert_eq!(scratch.queue(), before, "{plan}");
     let ran = scratch.run("tavern-ask", &["Build an aqueduct"]).ends(0);
-    ran.says("it was taken for work")
-        .says("no planner is running");
+    ran.says("queued as work").says("no planner is running");
     has(&scratch.queue(), &["Build an aqueduct (role: planner)"]);
     scratch
         .run("tavern-ask", &["--as", "question", "Build an aqueduct"])
@@ -137,7 +135,7 @@ fn what_is_work_is_queued_and_what_nobody_knows_is_said() {
     scratch
         .run("tavern-ask", &["--as", "work", "Can you dig a well?"])
         .ends(0)
-        .says_not("taken for work");
+        .says_not("queued as work");
     has(&scratch.queue(), &["Can you dig a well? (role: planner)"]);
     scratch
         .program("tavern-ask")

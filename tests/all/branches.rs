@@ -1593,7 +1593,7 @@ fn what_git_puts_back_without_its_id_undoes_no_question() {
         for number in 1 3 4 5 6; do tavern release "A-$number" --cancel; done
         git commit -qam Cancelled
         git pull -q --no-rebase --no-edit ../elsewhere main
-        tavern release A-2 --cancel
+        tavern cancel A-2
         git reset -q --hard
         tavern reap"#;
     scratch

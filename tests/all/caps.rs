@@ -52,7 +52,7 @@ fn minutes_of_an_item_are_capped_whatever_runs_it() {
     ] {
         let refused = scratch.run("tavern-spawn", flags).ends(7);
         assert!(
-            refused.stderr.contains("`T-1` may use no more: ")
+            refused.stderr.contains("`T-1` has reached its limit: ")
                 && refused.stderr.contains("raise it: "),
             "{refused}"
         );
@@ -104,7 +104,7 @@ fn caps_that_are_no_amounts_or_that_a_runner_does_not_count_for_are_told() {
     );
     scratch.write(CONFIG, "caps: {day: {usd: 5, minutes: 9}}\n");
     let told = scratch.run("tavern-check", &[]);
-    let words = "role `coder`: the runner `shell` does not tell what it uses, so `caps` on `usd` do not count its runs";
+    let words = "role `coder`: the runner `shell` does not report its usage, so `caps` on `usd` do not count its runs";
     assert!(
         told.stdout.contains(words) && !told.stdout.contains("`minutes` do not"),
         "{told}"

@@ -153,9 +153,9 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         let hint = match task {
             "T-1" => "tavern agent --once",
             "T-2" => "tavern tell T-2",
-            _ => "tavern release T-3 --revive",
+            _ => "tavern retry T-3",
         };
-        ran.says("as it was; your work is in").says(hint);
+        ran.says("unchanged; your work is in").says(hint);
 
         // Nothing is thrown away, and nothing left running.
         let worktree = format!(".tavern/worktrees/{task}");
@@ -234,7 +234,7 @@ fn a_talk_that_dies_leaves_the_item_as_it_was() {
 fn without_a_terminal_it_says_what_to_do_instead() {
     let scratch = board();
     let ran = scratch.run("tavern-agent", &["--chat", "T-2"]).ends(2);
-    ran.says("standard input is none")
+    ran.says("standard input is not one")
         .says("tavern tell T-2")
         .says("tavern agent --once");
     let foreseen = scratch

@@ -144,18 +144,18 @@ fn children_that_fail_do_what_is_set_for_each() {
     shown
         .says("child       T-1.1 (dead): Fails")
         .says("child       T-1.3 (completed): Succeeds the second time")
-        .says("to do       tavern release T-1.2 --revive, or --cancel to go on without it")
+        .says("to do       tavern retry T-1.2, or --cancel to go on without it")
         .says_not("release T-1.1");
     scratch
         .run("tavern-status", &["T-1.2"])
         .ends(0)
         .says("parent      T-1 (waiting)");
-    let needed = "waits for you:\n  T-1: its child T-1.2 failed — tavern release T-1.2 --revive, or --cancel to go on without it\n";
+    let needed = "waits for you:\n  T-1: its child T-1.2 failed — tavern retry T-1.2, or --cancel to go on without it\n";
     scratch.run("tavern-status", &[]).ends(0).says(needed);
     let refused = scratch.run("tavern-claim", &["--task", "T-1"]).ends(3);
     refused
         .says("its child T-1.2 failed")
-        .says("hint: tavern release T-1.2 --revive");
+        .says("hint: tavern retry T-1.2");
     scratch
         .run("tavern-release", &["T-1.2", "--cancel"])
         .ends(0);
@@ -230,7 +230,7 @@ fn children_are_bounded_in_depth_and_number_and_named_by_their_parent() {
     add(&["--parent=T-9"])
         .ends(4)
         .says("`T-9` is completed")
-        .says("tavern release T-9 --reopen");
+        .says("tavern reopen T-9");
     add(&["--parent=T-7"]).ends(2).says("no item `T-7`");
     add(&["--parent=T-1.1", "--after", "T-1"])
         .ends(4)
@@ -387,7 +387,7 @@ fn whoever_holds_the_parent_no_more_adds_nothing_to_it() {
         .run("tavern-status", &["T-1", "--verbose"])
         .ends(0)
         .says("mode        unify");
-    shown.says("it waits for its children T-1.1; to go on before: tavern release T-1");
+    shown.says("it waits for its children T-1.1; to go on without them: tavern release T-1");
     // A person may have it go on before.
     scratch
         .run("tavern-release", &["T-1"])
@@ -475,12 +475,13 @@ fn modes_are_reported_shown_and_logged() {
     );
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     for mode in ["plan", "delegate", "break_up", "unify"] {
+        let shown = mode.replace('_', " ");
         assert!(
-            seen.contains(&format!("T-1      in_progress One ({mode})")),
+            seen.contains(&format!("T-1      in progress One ({shown})")),
             "{seen}"
         );
         assert!(
-            seen.contains(&format!("Frodo      {mode:<8} T-1")),
+            seen.contains(&format!("Frodo      {shown:<8} T-1")),
             "{seen}"
         );
         assert_eq!(
@@ -510,8 +511,9 @@ fn a_plain_checklist_grows_while_it_is_drained() {
             .run("tavern-drain", &["TODO.md", "--runner", "shell"])
             .ends(code)
     };
-    drain("exit 3", 1)
-        .says("  its child T-1.1 failed\n  to do: tavern release T-1.1 --revive, or --cancel to go on without it");
+    drain("exit 3", 1).says(
+        "  its child T-1.1 failed\n  to do: tavern retry T-1.1, or --cancel to go on without it",
+    );
     let todo = scratch.read("TODO.md");
     has(&todo, &["T-1.1: Part"]);
     assert_eq!(scratch.item("T-1")["mode"], "unify");
@@ -550,7 +552,7 @@ fn a_child_that_fails_while_its_parent_is_worked_on_keeps_it_waiting_too() {
     scratch
         .run("tavern-status", &["T-1"])
         .ends(0)
-        .says("to do       tavern release T-1.1 --revive");
+        .says("to do       tavern retry T-1.1");
 }
 
 #[test]
@@ -569,7 +571,7 @@ fn breaking_it_up_is_no_way_round_those_who_have_to_approve_it() {
         scratch
             .run("tavern-status", &[id])
             .ends(0)
-            .says("status      in_review")
+            .says("status      in review")
             .says("waits for   person");
     }
     let refused = scratch.read("../home/notes/refused");
@@ -623,7 +625,9 @@ fn a_drain_whose_parents_wait_for_children_that_ask_waits_for_a_person() {
         "echo 'WAITING: red or blue?'; exit 0\n",
     );
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
-    drained.says("T-1 waiting").says("to do: tavern tell T-1.2");
+    drained
+        .says("T-1 waiting")
+        .says("to do: tavern answer T-1.2");
     // A draft is for nobody to take, and nobody asks about it.
     scratch
         .run("tavern-add", &["Later", "--draft", "--parent=T-1"])

@@ -203,10 +203,7 @@ fn a_drain_reports_each_item_as_junit_xml() {
         [
             ["dead", "exited with code 3: red ]]> <b> ```"],
             ["dead", "`echo looked; false` exited with code 1"],
-            [
-                "pending",
-                "it waits for T-3 (dead); tavern release T-3 --revive"
-            ],
+            ["pending", "it waits for T-3 (dead); tavern retry T-3"],
             ["waiting", "it asks: which, one?"],
         ]
     );
@@ -232,7 +229,7 @@ fn a_drain_reports_each_item_as_junit_xml() {
     );
     has(
         &asked.text,
-        &["to do: tavern tell T-5 \"…\"\nsee .tavern/runs/T-5@"],
+        &["to do: tavern answer T-5 \"…\"\nsee .tavern/runs/T-5@"],
     );
 }
 
@@ -243,7 +240,7 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_begun() {
         .run("tavern-drain", &["TODO.md", "--junit", "nowhere/junit.xml"])
         .ends(1);
     ran.says("error: can't write `nowhere/junit.xml`\n")
-        .says("hint: name a file in a folder that is there: --junit junit.xml\n");
+        .says("hint: name a file in an existing folder: --junit junit.xml\n");
     assert_eq!(scratch.read("TODO.md"), LIST);
     // Who refuses has no result either.
     scratch
@@ -313,7 +310,7 @@ fn github_is_told_of_each_item_that_is_left_and_obeys_no_agent() {
             "::error file=TODO.md,line=5,title=T-2 dead%3A Count | the `words`%2C all%3A of them::exited with code 3: \
              red ]]> <b> ```",
             "::error file=TODO.md,line=9,title=T-3 dead%3A Check::`echo looked; false` exited with code 1",
-            "::error file=TODO.md,line=13,title=T-4 pending%3A Wait::it waits for T-3 (dead); tavern release T-3 --revive",
+            "::error file=TODO.md,line=13,title=T-4 pending%3A Wait::it waits for T-3 (dead); tavern retry T-3",
             "::warning file=TODO.md,line=17,title=T-5 waiting%3A Ask::it asks: which, one?",
         ]
     );

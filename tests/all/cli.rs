@@ -289,22 +289,22 @@ fn who_reads_the_log_goes_on_where_they_ended() {
     let seq = |at: usize| all[at]["seq"].to_string();
     let (last, middle) = (all.len() - 1, all.len() - 3);
     assert_eq!(
-        scratch.records("tavern-log", &["--after", &seq(middle)]),
+        scratch.records("tavern-log", &["--since-event", &seq(middle)]),
         all[middle + 1..]
     );
     assert_eq!(
-        scratch.records("tavern-log", &["--after", &seq(middle), "--last", "1"]),
+        scratch.records(
+            "tavern-log",
+            &["--since-event", &seq(middle), "--last", "1"]
+        ),
         all[last..]
     );
-    let nothing = format!(
-        "nothing has happened since; the last event is {}",
-        seq(last)
-    );
+    let nothing = format!("no events since; the last event is {}", seq(last));
     scratch
-        .run("tavern-log", &["--after", &seq(last)])
+        .run("tavern-log", &["--since-event", &seq(last)])
         .ends(0)
         .says(&nothing);
-    scratch.run("tavern-log", &["--after", "x"]).ends(2);
+    scratch.run("tavern-log", &["--since-event", "x"]).ends(2);
 }
 
 #[test]

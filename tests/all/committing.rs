@@ -140,7 +140,7 @@ fn what_a_clean_up_takes_away_is_back_at_the_next_command() {
             if line.contains("--dry-run") {
                 scratch.run("tavern-status", &[]).ends(0);
             } else {
-                has(&ran.stderr, &["was gone; what it held was put back"]);
+                has(&ran.stderr, &["was missing; its queues were restored"]);
             }
             if ["tavern-status", "tavern-check", "tavern-log"].contains(&line) {
                 assert_eq!(scratch.queue(), queue, "{line}: {ran}");
@@ -169,7 +169,7 @@ fn what_a_clean_up_takes_away_of_a_board_whose_items_have_ended_is_back_too() {
         scratch
             .run("tavern-status", &[])
             .ends(0)
-            .says("was gone; what it held was put back");
+            .says("was missing; its queues were restored");
         assert_eq!(scratch.queue(), queue);
     }
 }
@@ -185,12 +185,12 @@ fn a_clone_takes_the_board_up_and_trusts_none_of_it() {
     clone.git(&["clone", "--quiet", &origin, "."]);
     clone
         .run("tavern-status", &[])
-        .says("take them up: tavern init");
+        .says("restore them: tavern init");
     clone
         .run("tavern-init", &[])
         .ends(0)
         .says("written .tavern/queues/main.md")
-        .says("as the branch tavern/board has it");
+        .says("restored from the branch tavern/board");
     assert_eq!(clone.queue(), first.queue());
     clone.run("tavern-claim", &["--agent", "Sam"]).says("trust");
     clone.run("tavern-add", &["My own", "--id", "T-9"]).ends(0);

@@ -28,9 +28,9 @@ fn a_claim_that_nobody_is_told_of_holds_nothing() {
         scratch.stands("T-1", "pending", 0);
     }
     scratch
-        .run("tavern-log", &["-n", "1"])
+        .run("tavern-log", &["--last", "1"])
         .ends(0)
-        .says("what was taken could not be told");
+        .says("the claimed item could not be printed");
     scratch.run("tavern-claim", &[]).ends(0);
 }
 
@@ -259,7 +259,9 @@ fn used_board() -> Scratch {
     }
     scratch.write(QUEUE, "garbage\n");
     scratch.settle();
-    scratch.run("tavern-log", &["-n", "1"]).says("set aside");
+    scratch
+        .run("tavern-log", &["--last", "1"])
+        .says("set aside");
     // An agent that is killed leaves its file.
     let agent = scratch
         .program("tavern-agent")
@@ -868,7 +870,7 @@ fn a_lease_that_cannot_be_read_is_written_again_from_the_log() {
             .says("write the lease of T-2 again");
         used.run("tavern-status", &["T-2"])
             .ends(0)
-            .says("in_progress");
+            .says("in progress");
         used.run("tavern-release", &["T-2"])
             .ends(4)
             .says("is held by");

@@ -21,7 +21,7 @@ fn all_commits_of_an_item_are_shown_against_where_they_began() {
     scratch
         .run("tavern-diff", &["T-1"])
         .ends(3)
-        .says("there is no commit of T-1 here");
+        .says("no commit of T-1 here");
     scratch
         .run("tavern-diff", &["T-404"])
         .ends(2)
@@ -60,7 +60,7 @@ fn all_commits_of_an_item_are_shown_against_where_they_began() {
         .run("tavern-status", &["T-1"])
         .says(&format!("to do       {told}"))
         .says("its work    tavern diff T-1 (tavern/T-1)");
-    let next = "T-1 is approved: the next agent merges it, or now: tavern merge T-1\nwhat it changes: tavern diff T-1\n";
+    let next = "T-1 is approved: the next agent merges it, or now: tavern merge T-1\nits changes: tavern diff T-1\n";
     assert_eq!(
         scratch
             .run("tavern-report", &["T-1", "--approve"])

@@ -402,7 +402,7 @@ fn a_drain_that_is_ended_tells_of_what_is_left_in_a_few_lines() {
     drain.signal(Signal::INT);
     let ran = drain.end();
     assert!(ran.stdout.lines().count() < 30, "{ran}");
-    ran.says("  it was stopped: the drain was ended by Ctrl-C\n")
+    ran.says("  stopped: the drain was ended by Ctrl-C\n")
         .says("0 of 500 completed, 500 left")
         .says("… and 489 more: main: pending");
 }

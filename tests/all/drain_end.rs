@@ -47,7 +47,7 @@ fn a_drain_ends_at_the_first_failure_if_it_is_asked_to() {
     let ran = scratch
         .run("tavern-drain", &["--agents", "1", "--fail-fast"])
         .ends(1);
-    ran.says("ended since T-1 has used up its attempts (--fail-fast)")
+    ran.says("ended: the attempts of T-1 are used up (--fail-fast)")
         .says("0 of 2 completed, 1 failed, 1 left");
     scratch.stands("T-2", "pending", 0);
     scratch
@@ -71,7 +71,7 @@ fn a_drain_ends_when_its_time_is_over() {
     let again = "ended after 2s (--max-time); to go on where it was: tavern drain --agents 1 --max-time 2s\n";
     ran.says(again)
         .says("0 of 1 completed, 1 left")
-        .says("  it was stopped: the drain was ended after 2s (--max-time)\n");
+        .says("  stopped: the drain was ended after 2s (--max-time)\n");
     scratch.stands("T-1", "pending", 0);
     scratch.has_no_process();
 }
@@ -107,7 +107,7 @@ fn what_a_drain_has_merged_counts_also_where_an_old_text_was_saved_last() {
         .end()
         .ends(130)
         .says("1 of 2 completed, 1 left")
-        .says("main: T-2 in_progress — Lasts");
+        .says("main: T-2 in progress — Lasts");
     has(&scratch.read("result.xml"), &["tests=\"2\""]);
     assert_eq!(
         scratch.stands("T-2", "in_progress", 1)["lease"]["agent"],
@@ -141,9 +141,7 @@ fn what_is_approved_when_a_drain_ends_is_to_be_merged() {
         .end()
         .ends(130)
         .says("ended by Ctrl-C; to go on where it was: tavern drain --agents 1\n");
-    ran.says(
-        "approved — One\n  not merged, since the drain was ended before: tavern merge does it\n",
-    );
+    ran.says("approved — One\n  the drain ended before the merge: tavern merge\n");
 }
 
 /// What fails by an agent's fault waits, and a drain that waits says for what.
@@ -518,7 +516,7 @@ fn what_waits_for_a_person_is_listed_though_no_agent_can_take_the_rest() {
         .run("tavern-drain", &["TODO.md", "--junit", "j.xml"])
         .ends(1);
     again
-        .says("T-1 in_review")
+        .says("T-1 in review")
         .says("tavern approve T-1")
         .says("no ```sh block");
     assert!(scratch.read("j.xml").contains("T-1"));

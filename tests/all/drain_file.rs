@@ -67,7 +67,7 @@ fn a_checklist_is_ticked_in_place_and_its_work_is_merged() {
     let again = drain(&scratch, &["TODO.md"]);
     assert_eq!(
         again.to_string(),
-        "exit 0\n--- stdout\n0 of 0 completed, 0 left in 0 s\n--- stderr\nthere is nothing to do: no item is open\n"
+        "exit 0\n--- stdout\n0 of 0 completed, 0 left in 0 s\n--- stderr\nnothing to do: no item is open\n"
     );
 }
 
@@ -91,9 +91,9 @@ fn what_is_left_is_listed_with_the_reason_and_where_to_look() {
         .1;
     assert_eq!(
         listed,
-        "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: tavern diff T-1\n  to have it tried again: tavern release T-1 --revive\n\
-         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: tavern diff T-2\n  to have it tried again: tavern release T-2 --revive\n\
-         TODO.md: T-3 pending — waits\n  it waits for T-1 (dead); tavern release T-1 --revive\n\
+        "TODO.md: T-1 dead — fails\n  exited with code 3\n  see .tavern/runs/T-1@2\n  its work: tavern diff T-1\n  to retry it: tavern retry T-1\n\
+         TODO.md: T-2 dead — is not right\n  `test -e y.txt` exited with code 1\n  see .tavern/runs/T-2@3\n  its work: tavern diff T-2\n  to retry it: tavern retry T-2\n\
+         TODO.md: T-3 pending — waits\n  it waits for T-1 (dead); tavern retry T-1\n\
          TODO.md: T-4 pending — circles\n  dependency cycle: T-4 → T-5 → T-4; remove `T-5` from the `after` of `T-4`, or break the \
          cycle elsewhere: tavern edit T-4\n\
          TODO.md: T-5 pending — circles\n  dependency cycle: T-4 → T-5 → T-4; remove `T-5` from the `after` of `T-4`, or break the \
@@ -308,7 +308,7 @@ fn what_is_told_to_be_worked_is_what_will_be_worked() {
     );
     crate::support::has(
         &dry.stdout,
-        &["  it is dead; bring it back: tavern release T-1 --revive\n"],
+        &["  it is dead; bring it back: tavern retry T-1\n"],
     );
     drain(&scratch, &["TODO.md"])
         .ends(5)
@@ -357,14 +357,14 @@ fn a_reviewer_that_can_judge_nothing_is_told_of() {
     let why = "it waits for a reviewer, but the runner `shell` of this role can't review";
     let todo = "name another under `roles:`, or review it yourself: tavern approve";
     let ran = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
-    ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}")).says_not("no agent works as one").says(
-        "1 item waits for a reviewer, whose runner `shell` can't judge work; use another: tavern agent --role reviewer \
+    ran.says(&format!("in review — good\n  {why}\n  to do: {todo}")).says_not("no agent works as one").says(
+        "1 item waits for a reviewer, but its runner `shell` can't judge work; use another: tavern agent --role reviewer \
          --runner claude; or judge it yourself: tavern approve ID\n",
     );
     let ran = scratch
         .run("tavern-drain", &["--agents", "coder=1,reviewer=1"])
         .ends(8);
-    ran.says(&format!("in_review — good\n  {why}\n  to do: {todo}"));
+    ran.says(&format!("in review — good\n  {why}\n  to do: {todo}"));
     let status = scratch.run("tavern-status", &[]).succeeds();
     let id = status
         .split_whitespace()
@@ -433,7 +433,7 @@ fn what_has_an_error_is_told_and_left_and_all_else_is_worked() {
             .ends(5)
             .says("1 error, ")
             .says("TODO.md:6:3: warning: this box is empty");
-        let told = format!("left as they are: 1 error\n  {error}");
+        let told = format!("skipped: 1 error\n  {error}");
         let dry = drain(&scratch, &["TODO.md", "--dry-run"])
             .ends(5)
             .says(&told);
@@ -516,7 +516,7 @@ fn an_error_of_a_whole_file_stops_that_file() {
     scratch.write("TODO.md", item("T-2: b"));
     let ran = drain(&scratch, &["main", "TODO.md"])
         .ends(5)
-        .says("left as they are: 1 error\n");
+        .says("skipped: 1 error\n");
     ran.says("main.md:2:1: unknown key `reveiw`")
         .says("1 of 2 completed, 1 left")
         .says("main: T-1 pending");
@@ -688,7 +688,7 @@ fn what_is_not_on_a_board_of_one_file_is_told_with_what_is() {
             .line(line)
             .run()
             .ends(2)
-            .says("hint: name one that there is: --queue TODO.md");
+            .says("hint: name an existing one: --queue TODO.md");
     }
     let crew = scratch
         .run("tavern-drain", &["TODO.md", "--agents", "coder=1,nosuch=1"])
@@ -751,7 +751,7 @@ fn a_file_that_is_no_work_is_told() {
         let ran = drain(&scratch, &[name]);
         assert_eq!(
             (ran.code, ran.stderr.as_str()),
-            (Some(0), "there is nothing to do: no item is open\n"),
+            (Some(0), "nothing to do: no item is open\n"),
             "{ran}"
         );
         assert_eq!(ran.stdout, "0 of 0 completed, 0 left in 0 s\n");
@@ -760,7 +760,7 @@ fn a_file_that_is_no_work_is_told() {
     for (name, words) in [
         (
             "NO.md",
-            "no queue or file `NO.md`\nhint: write a list first: echo '- [ ] What is to be done' > TODO.md",
+            "no queue or file `NO.md`\nhint: write a list first: echo '- [ ] Say hello' > TODO.md",
         ),
         (
             "folder",
@@ -789,7 +789,7 @@ fn a_dry_run_and_a_refusal_change_nothing() {
         drain(&scratch, &[&["TODO.md"], flags].concat()).ends(code);
         drain(&scratch, &["MISTYPED.md"])
             .ends(2)
-            .says("hint: name one that there is: TODO.md\n");
+            .says("hint: name an existing one: TODO.md\n");
         drain(&scratch, &["TODO.md", "--junit", "none/junit.xml"]);
         assert_eq!(
             (scratch.read("TODO.md"), scratch.git(&["branch", "--list"])),
@@ -831,7 +831,7 @@ fn a_checked_out_integration_branch_is_not_moved_under_anybody() {
     assert_eq!(ran.stderr.matches(&way_out).count(), 1, "told once: {ran}");
     assert!(
         ran.stdout
-            .contains("approved — good\n  not merged: tavern merge says why\n"),
+            .contains("approved — good\n  not merged; for the reason: tavern merge\n"),
         "{ran}"
     );
     assert_eq!(scratch.git(&["rev-parse", "HEAD"]), before);
@@ -994,7 +994,7 @@ fn what_a_person_is_doing_is_left_to_them() {
         .ends(0);
     drained
         .says("1 of 1 completed, 0 left")
-        .says("2 items are in progress by hand, and are left to you");
+        .says("2 items are in progress by hand; agents skip them");
     let list = scratch.read("TODO.md");
     assert!(
         list.contains(&mine) && list.contains("- [x] T-1: Theirs"),
@@ -1061,7 +1061,7 @@ fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some()
         let ran = drain(&scratch, &["TODO.md"]).ends(3);
         assert_eq!(
             ran.stderr,
-            format!("{told}there is nothing to do: no item is open\n")
+            format!("{told}nothing to do: no item is open\n")
         );
         drain(&scratch, &["TODO.md", "-n"]).ends(3).says(told);
         scratch
@@ -1072,10 +1072,7 @@ fn a_list_whose_lines_are_no_items_is_no_success_and_says_how_they_become_some()
     }
     for text in ["", "Prose.\n", "- [x] a\n- b\n", "> - a\n"] {
         let ran = drain(&with_file(text), &["TODO.md"]).ends(0);
-        assert_eq!(
-            ran.stderr, "there is nothing to do: no item is open\n",
-            "{text}"
-        );
+        assert_eq!(ran.stderr, "nothing to do: no item is open\n", "{text}");
     }
 }
 
@@ -1350,11 +1347,11 @@ fn the_second_script_of_an_item_is_told_to_whoever_runs_the_first() {
         item("one"),
         item("two")
     ));
-    let said = "TODO.md:5:3: warning: of this only the first script is run";
+    let said = "TODO.md:5:3: warning: only the first script of this is run";
     scratch.run("tavern-check", &["TODO.md"]).ends(0).says(said);
     for flags in [&["--dry-run"][..], &[]] {
         let ran = drain(&scratch, &[&["TODO.md"], flags].concat()).ends(0);
-        ran.says("only the first script of an item is run, and not what is in TODO.md:5\n");
+        ran.says("only the first script of an item is run; skipped: TODO.md:5\n");
     }
     // An agent reads both.
     scratch.write(
@@ -1671,11 +1668,11 @@ fn boxes_that_are_open_again_are_named_and_never_silently_old() {
             .succeeds();
         drain(&scratch, &["TODO.md", "--dry-run"])
             .ends(3)
-            .says("2 open items ended before, and stay so: ");
+            .says("2 open items ended before, and stay ended: ");
         let second = drain(&scratch, &["TODO.md"]).ends(3);
         let id = second
             .stderr
-            .split_once("tavern release --reopen ")
+            .split_once("tavern reopen ")
             .unwrap_or_else(|| panic!("{second}"))
             .1
             .lines()
@@ -1683,7 +1680,7 @@ fn boxes_that_are_open_again_are_named_and_never_silently_old() {
             .expect("an ID")
             .to_owned();
         let second = second
-            .says("TODO.md: 2 open items ended before, and stay so: ")
+            .says("TODO.md: 2 open items ended before, and stay ended: ")
             .says(" Write the report, ");
         assert!(second.stderr.contains(" Update the index; "), "{second}");
         scratch.run("tavern-release", &["--reopen", &id]).succeeds();
@@ -1720,9 +1717,8 @@ fn a_new_item_under_the_id_or_the_title_of_one_that_ended_is_named_also_beside_o
         let other = format!("- [ ] Other\n{}", script("other"));
         scratch.write("TODO.md", format!("- [ ] {new}\n{}{other}", script("new")));
         let ran = drain(&scratch, &["TODO.md"]).ends(3);
-        let ran = ran.says("1 open item ended before, and stay so: T-");
-        ran.says("tavern release --reopen T-")
-            .says("1 of 1 completed");
+        let ran = ran.says("1 open item ended before, and stay ended: T-");
+        ran.says("tavern reopen T-").says("1 of 1 completed");
     }
 }
 
@@ -1736,7 +1732,7 @@ fn a_list_made_anew_names_what_brings_back_an_item_that_failed() {
     drain(&scratch, &["TODO.md"])
         .ends(1)
         .says("T-1 dead — Fail\n")
-        .says("to have it tried again: tavern release T-1 --revive\n");
+        .says("to retry it: tavern retry T-1\n");
     scratch
         .run("tavern-release", &["--revive", "T-1"])
         .succeeds();

@@ -291,7 +291,7 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         let is_tried = tried.into_iter().any(|name| name == program.name);
         let is_without = WITHOUT.iter().any(|(name, _)| *name == program.name);
         assert_eq!(
-            help.contains("--dry-run\n"),
+            help.contains("--dry-run  "),
             is_tried,
             "{}: tried here if it has a --dry-run",
             program.name

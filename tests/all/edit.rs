@@ -34,8 +34,7 @@ fn copies(scratch: &Scratch) -> Vec<PathBuf> {
 fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
     let scratch = Scratch::board(OWNED);
     // Meanwhile one is taken, and one is added.
-    let script =
-        "tavern claim --task T-2 --agent Frodo >/dev/null; tavern add more --id T-9 >/dev/null
+    let script = "tavern claim T-2 --agent Frodo >/dev/null; tavern add more --id T-9 >/dev/null
         sed -i 's/T-1: one/T-1: first/; /T-3/d; s/the owner/the owner, again/' \"$1\"";
     let told = edit(&scratch, &[], script).ends(0);
     told.says("T-1 was edited by hand: now `first`")
@@ -185,7 +184,7 @@ fn a_mistake_opens_the_editor_again_with_the_mistake_above_its_line() {
 fn what_contradicts_stands_from_both_sides_and_what_is_held_stays() {
     let scratch = Scratch::board(OWNED);
     let script =
-        "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern claim --task T-2 --agent Frodo >/dev/null
+        "sed -i 's/T-1: one/T-1: mine/' .tavern/queues/main.md; tavern claim T-2 --agent Frodo >/dev/null
         sed -i 's/T-1: one/T-1: yours/; /T-2/d' \"$1\"";
     let told = edit(&scratch, &[], script)
         .says("T-1: title")
@@ -293,7 +292,7 @@ fn what_is_archived_is_not_edited_into_work_that_nobody_sees() {
     edit(&scratch, &["T-1"], "sed -i 's/x]/ ]/' \"$1\"")
         .ends(4)
         .says("`T-1` is in the archive")
-        .says("--reopen");
+        .says("tavern reopen T-1");
     assert_eq!(scratch.read(ARCHIVE), before);
 }
 

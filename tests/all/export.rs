@@ -178,7 +178,7 @@ fn a_look_names_the_event_from_which_the_stream_goes_on() {
     scratch
         .run("tavern-release", &["T-1", "--force"])
         .succeeds();
-    let told = scratch.records("tavern-log", &["--after", &seq.to_string()]);
+    let told = scratch.records("tavern-log", &["--since-event", &seq.to_string()]);
     let told: Vec<_> = told
         .iter()
         .map(|event| (event["seq"].as_u64(), event["kind"].as_str()))

@@ -109,7 +109,7 @@ fn man_pages_name_values_and_variables() {
         "{page}"
     );
     for words in [
-        "[\\-\\-task <ID>] ",
+        " [ID] ",
         " [\\-\\-wait[=<TIME>]] ",
         "\\fBTAVERN_ROLE\\fR environment variable",
     ] {
@@ -163,7 +163,7 @@ fn a_shell_completes_what_is_on_the_board() {
     for (line, expected) in [
         ("tavern ch", "check"),
         ("tavern status T-", "T-1 T-2"),
-        ("tavern claim --task A", "AUTH-7"),
+        ("tavern claim A", "AUTH-7"),
         ("tavern-release T-", "T-1 T-2"),
         ("tavern add --after T-1,A", "T-1,AUTH-7"),
         ("tavern add --id T", ""),
@@ -259,16 +259,31 @@ fn a_reader_that_has_gone_is_no_error() {
 #[test]
 fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
     let scratch = Scratch::board("- [ ] T-1: One\n");
-    let verbs = "take ls view accept done start reopen kill stop run work new queues delete";
+    let verbs = "done start kill stop run work restore history";
     for verb in verbs.split(' ') {
         let ran = scratch.run("tavern", &[verb, "T-1"]).ends(2);
         ran.says(&format!("error: no verb `{verb}`\nhint: "))
             .says_not("did you mean");
     }
-    scratch
-        .run("tavern", &["ls"])
-        .ends(2)
-        .says("hint: list the items: tavern list\n");
+    for (line, same) in [
+        ("ls", "list"),
+        ("items main", "list main"),
+        ("view T-1", "show T-1"),
+        ("take -n", "claim -n"),
+        ("queues", "queue"),
+        ("help rm", "help cancel"),
+    ] {
+        let [ran, same] = [line, same].map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            scratch.run("tavern", &words).ends(0)
+        });
+        assert_eq!(ran.stdout, same.stdout, "{line}");
+    }
+    scratch.run("tavern", &["create", "Two"]).ends(0);
+    scratch.run("tavern", &["rm", "T-1"]).ends(0);
+    scratch.stands("T-1", "cancelled", 0);
+    scratch.run("tavern", &["reopen", "T-1"]).ends(0);
+    scratch.stands("T-1", "pending", 0);
     scratch
         .run("tavern", &["statsu"])
         .ends(2)
@@ -291,9 +306,7 @@ fn what_people_type_first_is_a_verb() {
     assert_eq!(scratch.item("T-1")["allowed"], true);
     tavern("cancel T-2 unneeded").ends(0);
     assert_eq!(scratch.item("T-2")["reason"], "unneeded");
-    tavern("retry T-2")
-        .ends(4)
-        .says("tavern release T-2 --reopen");
+    tavern("retry T-2").ends(4).says("tavern reopen T-2");
     tavern("reject T-1").ends(2).says("--reject");
     tavern("pause lunch")
         .ends(0)

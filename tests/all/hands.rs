@@ -117,7 +117,7 @@ fn a_save_without_items_is_set_aside_until_a_person_edits() {
     scratch
         .run("tavern-edit", &["--discard", &garbage])
         .ends(0)
-        .says("what was saved is thrown away, and main stands");
+        .says("the save is discarded; main is unchanged");
     scratch
         .run("tavern-edit", &["--discard", &garbage])
         .ends(2)
@@ -328,7 +328,7 @@ fn a_held_item_cannot_be_edited_away() {
         assert_eq!(scratch.queue(), held);
         scratch.stands("T-1", "in_progress", 1);
         scratch
-            .run("tavern-log", &["-n", "1"])
+            .run("tavern-log", &["--last", "1"])
             .ends(0)
             .says("T-1")
             .says("it is held, so it was put back");
@@ -550,7 +550,7 @@ fn what_was_added_while_an_editor_was_open_is_put_back_once() {
             scratch
                 .run("tavern-status", &[])
                 .says(stays)
-                .says("tavern release ID --cancel");
+                .says("tavern cancel ID");
             let title = "Another, which is longer than what is taken out";
             scratch.run("tavern-add", &[title]).succeeds();
         }
@@ -582,7 +582,7 @@ fn what_an_older_save_lacks_is_told_until_it_is_done_or_the_next_save() {
     };
     has(
         &told().expect("it is told"),
-        &["stays: T-6, Write docs, and tests; to give one up: tavern release ID --cancel"],
+        &["stays: T-6, Write docs, and tests; to give one up: tavern cancel ID"],
     );
     scratch
         .run("tavern-release", &["T-6", "--cancel"])
@@ -972,7 +972,7 @@ fn what_is_held_is_shown_and_edited_after_a_save_that_lacks_it() {
     let told = scratch
         .run("tavern-status", &[])
         .ends(0)
-        .says("1 in_progress")
+        .says("1 in progress")
         .says("T-1");
     assert_eq!(scratch.queue(), old, "to look changes nothing: {told}");
     scratch

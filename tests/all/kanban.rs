@@ -100,7 +100,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
     let drained = scratch
         .run("tavern-drain", &["Board.md"])
         .ends(3)
-        .says("there is nothing to do: no item is open");
+        .says("nothing to do: no item is open");
     let drained = drained.says("Board.md:7: `Задачи` is not a lane, so the item under it is not worked: `kanban-plugin` in the front matter makes this a board\nhint: write `lanes: {Задачи: pending}` in the front matter, or another lane in place of pending:");
     drained
         .says("`В работе (2)` is not a lane")
@@ -131,7 +131,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
         .run("tavern-drain", &["Board.md"])
         .ends(0)
         .says("1 of 1 completed, 0 left");
-    drained.says("Board.md:19: 1 item is in progress by hand, and is left to you");
+    drained.says("Board.md:19: 1 item is in progress by hand; agents skip it");
     let after = scratch.read("Board.md");
     let done = after
         .split("## Готово\n")

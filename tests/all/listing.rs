@@ -80,11 +80,11 @@ fn where_there_is_nothing_to_show_it_is_said_with_what_to_type() {
         ("tavern-status --stats", "depth       no items\n"),
         (
             "tavern-log",
-            "nothing has happened yet; begin: tavern add \"what is to be done\"\n",
+            "no events yet; add an item: tavern add \"…\"\n",
         ),
         (
             "tavern-log --agent Sam",
-            "nothing has happened yet; begin: tavern add",
+            "no events yet; add an item: tavern add",
         ),
         (
             "tavern-runs",
@@ -93,18 +93,18 @@ fn where_there_is_nothing_to_show_it_is_said_with_what_to_type() {
         ("tavern-add One --id T-1", "T-1\n"),
         (
             "tavern-log --agent Sam",
-            "Sam has done nothing yet; all that has happened: tavern log\n",
+            "no events of Sam yet; all events: tavern log\n",
         ),
         ("tavern-commit", "the queues are committed as "),
         (
             "tavern-commit",
-            "nothing to commit: git has the queues as they are; see them: tavern status\n",
+            "nothing to commit: the queues in git are up to date; see them: tavern status\n",
         ),
     ] {
         scratch.line(line).run().ends(0).says(told);
     }
     let diff = scratch.run("tavern-diff", &["T-1"]).ends(3);
-    diff.says("there is no commit of T-1 here; what became of it: tavern log T-1\n");
+    diff.says("no commit of T-1 here; see its history: tavern log T-1\n");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn what_has_died_is_told_with_its_reason_and_the_way_back() {
         "",
     );
     scratch.run("tavern-agent", &["--until-empty"]).ends(0);
-    let told = "  T-1: exited with code 3 — bring it back: tavern release T-1 --revive\n";
+    let told = "  T-1: exited with code 3 — bring it back: tavern retry T-1\n";
     for line in [
         "tavern-status",
         "tavern-status --items",
@@ -165,7 +165,7 @@ fn what_has_died_is_told_with_its_reason_and_the_way_back() {
         (&item["reason"], &item["to_do"]),
         (
             &"exited with code 3".into(),
-            &"bring it back: tavern release T-1 --revive".into()
+            &"bring it back: tavern retry T-1".into()
         )
     );
 }
@@ -192,8 +192,8 @@ const SAID: &[&str] = &[
     "tavern runs",
     "tavern runs show T-1",
     "tavern runs cat T-1 no-such-file",
-    "tavern claim --task T-2",
-    "tavern claim --task T-500",
+    "tavern claim T-2",
+    "tavern claim T-500",
     "tavern claim --role no-such-role-as-this-one-that-nobody-has-ever-heard-of-anywhere-in-the-world",
     "tavern renew T-1 --token 1",
     "tavern report T-2 --token 1 --done",

@@ -300,7 +300,7 @@ fn a_copy_of_a_queue_is_worked_by_nobody() {
     assert!(!told.stdout.contains("duplicate"), "{told}");
     scratch
         .run("tavern-check", &["--fix"])
-        .says("nothing can be fixed without you");
+        .says("nothing can be fixed automatically");
     scratch
         .run("tavern-claim", &["--queue", "backup", "--agent", "Sam"])
         .ends(3)
@@ -357,7 +357,7 @@ fn a_copy_beside_a_queue_is_told_and_never_worked() {
         let copy = |name: &str| scratch.write(format!(".tavern/queues/{name}.md"), &text);
         COPIES.iter().for_each(|name| drop(copy(name)));
         let told =
-            COPIES.map(|name| format!("queues/{name}.md is no queue: nothing in it is worked"));
+            COPIES.map(|name| format!("queues/{name}.md is not a queue: its items are not worked"));
         let drain = || scratch.run("tavern-drain", &["--agents", "1"]).ends(0);
         let (drained, status) = (drain(), scratch.run("tavern-status", &[]).ends(0));
         for told in &told {
@@ -367,7 +367,7 @@ fn a_copy_beside_a_queue_is_told_and_never_worked() {
         let check = scratch.run("tavern-check", &[]).ends(0);
         let warnings = check
             .stdout
-            .matches("this is no queue: nothing in it is worked");
+            .matches("this is not a queue: its items are not worked");
         assert_eq!(warnings.count(), COPIES.len(), "{check}");
         // Renamed beside its copies it is the same queue.
         fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");

@@ -145,7 +145,7 @@ fn where_no_item_starts_the_nearest_is_named_and_who_needs_an_id_says_so() {
         "runs list",
         "runs show",
     ] {
-        let told = "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim --task TODO.md:3";
+        let told = "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim TODO.md:3";
         scratch
             .line(&format!("tavern-{line} TODO.md:3"))
             .run()
@@ -171,7 +171,7 @@ fn an_item_is_named_by_its_line_wherever_an_id_is_taken() {
             .succeeds(),
         "T-4.1\n"
     );
-    let none = "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim --task TODO.md:3";
+    let none = "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim TODO.md:3";
     for line in [
         "tavern-add --after TODO.md:3 Five",
         "tavern-add --parent=TODO.md:3 Five",
@@ -193,9 +193,9 @@ fn an_item_is_named_by_its_line_wherever_an_id_is_taken() {
         );
     }
     scratch
-        .run("tavern-claim", &["TODO.md:3"])
-        .ends(2)
-        .says("tip: to name an item: tavern-claim --task TODO.md:3\n");
+        .run("tavern-claim", &["-n", "TODO.md:3"])
+        .ends(0)
+        .says("TODO.md:3 One");
     let told = "error: `TODO.md:6` is in no queue that --queue names\nhint: leave --queue out\n";
     scratch
         .run("tavern-claim", &["--queue", "main", "--task", "TODO.md:6"])
@@ -212,7 +212,7 @@ fn an_item_is_named_by_its_line_wherever_an_id_is_taken() {
         "TODO.md",
         scratch.read("TODO.md").replace("[ ] One", "[x] One"),
     );
-    let again = "to have it done again write `[ ]` there: tavern edit TODO.md";
+    let again = "to redo it, write `[ ]` there: tavern edit TODO.md";
     let told = format!("error: `TODO.md:3` can't be taken: it is completed\nhint: {again}\n");
     scratch
         .run("tavern-claim", &["--task", "TODO.md:3"])

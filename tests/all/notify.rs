@@ -49,8 +49,8 @@ fn notify(scratch: &Scratch, arguments: &[&str]) -> Ran {
     scratch.run("tavern-notify", arguments)
 }
 
-const ASKED: &str = "warning needs_you: T-1 asks: red or blue?: tavern tell T-1 \"…\"";
-const DIED: &str = "warning died: T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive";
+const ASKED: &str = "warning needs_you: T-1 asks: red or blue?: tavern answer T-1 \"…\"";
+const DIED: &str = "warning died: T-2 is dead: exited with code 1: the tests are red: bring it back: tavern retry T-2";
 
 #[test]
 fn each_channel_tells_what_it_takes_once() {
@@ -73,12 +73,10 @@ fn each_channel_tells_what_it_takes_once() {
     let mine = scratch.read("../mine");
     assert_eq!(
         mine,
-        "T-2 is dead: exited with code 1: the tests are red: bring it back: tavern release T-2 --revive\nwork: T-2 is dead: Fail at it\n"
+        "T-2 is dead: exited with code 1: the tests are red: bring it back: tavern retry T-2\nwork: T-2 is dead: Fail at it\n"
     );
     // Whoever comes next has nothing to tell, until it happens again.
-    notify(&scratch, &[])
-        .ends(0)
-        .says("there is nothing to tell");
+    notify(&scratch, &[]).ends(0).says("no notices to send");
     work(&scratch).ends(0);
     assert_eq!(told(&scratch, "usual.txt").len(), 2);
     scratch.run("tavern-tell", &["T-1", "Ask again"]).succeeds();
@@ -110,9 +108,7 @@ fn what_a_person_does_is_told_to_nobody() {
     scratch
         .run("tavern-release", &["T-2", "--cancel"])
         .succeeds();
-    notify(&scratch, &[])
-        .ends(0)
-        .says("there is nothing to tell");
+    notify(&scratch, &[]).ends(0).says("no notices to send");
     assert_eq!(told(&scratch, "all.txt"), [""; 0]);
 }
 
@@ -234,14 +230,14 @@ fn a_post_is_signed_and_tried_again_until_it_arrives() {
     run("tavern-agent", &["--name", "Frodo", "--until-empty"], "+1").ends(0);
     run("tavern-notify", &[], "+60")
         .ends(1)
-        .says("not told: ")
+        .says("not sent: ")
         .says("302")
         .says_not("secret-path");
     let told = run("tavern-notify", &[], "+200").ends(0);
     assert!(told.stdout.starts_with("ops: T-2 is dead"), "{told}");
     run("tavern-notify", &[], "+9999")
         .ends(0)
-        .says("there is nothing to tell");
+        .says("no notices to send");
     let posts = posts.join().expect("it answers");
     let ids: Vec<&str> = posts
         .iter()
@@ -257,10 +253,7 @@ fn a_post_is_signed_and_tried_again_until_it_arrives() {
     assert_eq!(body["data"]["notices"][0]["task"], "T-2");
     has(
         body["text"].as_str().expect("words"),
-        &[
-            "work: T-2 is dead: Fail at it\n",
-            "tavern release T-2 --revive",
-        ],
+        &["work: T-2 is dead: Fail at it\n", "tavern retry T-2"],
     );
     let log = scratch.run("tavern-log", &[]).succeeds();
     assert_eq!(
@@ -279,9 +272,9 @@ fn what_can_t_be_told_for_a_day_is_told_no_more() {
     );
     work(&scratch).ends(0);
     for (now, says) in [
-        ("+60", "not told: "),
-        ("+90000", "not told: "),
-        ("+200000", "there is nothing to tell"),
+        ("+60", "not sent: "),
+        ("+90000", "not sent: "),
+        ("+200000", "no notices to send"),
     ] {
         scratch.at(now, "tavern-notify", &[]).says(says);
     }
@@ -389,7 +382,7 @@ fn what_happens_while_another_tells_is_told_by_that_one() {
     work(&scratch).ends(0);
     notify(&scratch, &[])
         .ends(0)
-        .says("another program tells people at the moment, this too");
+        .says("another program is sending notices now, these too");
     scratch.write("../go", "");
     let told = first.end().ends(0).stdout;
     has(&told, &["mine: T-1 asks", "mine: T-2 is dead"]);
@@ -406,9 +399,7 @@ fn a_channel_that_could_not_tell_what_is_over_by_now_is_well_again() {
     scratch
         .run("tavern-release", &["T-1", "--cancel"])
         .succeeds();
-    notify(&scratch, &[])
-        .ends(0)
-        .says("there is nothing to tell");
+    notify(&scratch, &[]).ends(0).says("no notices to send");
     assert!(!health().contains("the channel `mine`"), "{}", health());
     let log = scratch.run("tavern-log", &[]).succeeds();
     assert_eq!(log.matches("it will be retried").count(), 1, "{log}");
@@ -807,7 +798,7 @@ fn runs_are_found_by_day_and_request_and_their_files_by_an_expression() {
     let later = scratch
         .at("+7200", "tavern-runs", &["list", "--since", "1h ago"])
         .ends(0);
-    later.says("no run is like that");
+    later.says("no matching runs");
     let grep = |arguments: &[&str]| scratch.run("tavern-runs", &[&["grep"], arguments].concat());
     grep(&["tests (are|were) red"]).ends(0).says("T-2@");
     grep(&["TESTS ARE RED", "--ignore-case", "--task", "T-2"]).ends(0);
@@ -815,6 +806,6 @@ fn runs_are_found_by_day_and_request_and_their_files_by_an_expression() {
     grep(&["tests (are", "--fixed"]).ends(3);
     grep(&["tests (are"])
         .ends(2)
-        .says("`tests (are` is no regular expression: unclosed group")
+        .says("`tests (are` is not a regular expression: unclosed group")
         .says("--fixed");
 }

@@ -88,7 +88,7 @@ fn what_is_struck_out_or_in_another_state_is_left_alone_and_told() {
     scratch
         .run("tavern-drain", &["Tasks.md"])
         .ends(0)
-        .says("there is nothing to do")
+        .says("nothing to do")
         .says(told);
     scratch
         .run("tavern-claim", &["--queue", "Tasks.md"])
@@ -119,7 +119,7 @@ fn what_waits_for_what_is_left_alone_says_so() {
     has(
         &status,
         &[
-            "5 pending, 3 struck_out\n",
+            "5 pending, 3 struck out\n",
             "~~Sweep~~ (it is struck out)\n",
         ],
     );
@@ -141,7 +141,7 @@ fn what_waits_for_what_is_left_alone_says_so() {
     scratch
         .run("tavern-claim", &["--queue", "Tasks.md", "--task", "T-5"])
         .ends(3)
-        .says("`T-5` can't be taken: it is struck out\nhint: to have it worked take the `~~` from its title: tavern edit T-5\n");
+        .says("`T-5` can't be taken: it is struck out\nhint: to have it worked, take the `~~` from its title: tavern edit T-5\n");
     // Ticked it is done.
     scratch.write("Tasks.md", scratch.read("Tasks.md").replace("[-]", "[x]"));
     scratch
@@ -255,7 +255,7 @@ fn what_is_left_of_a_title_that_is_struck_or_commented_out_may_be_marks_and_tags
     scratch.write("Tasks.md", format!("{own}{worked}"));
     let status = scratch.run("tavern-status", &["Tasks.md"]).ends(0);
     status
-        .says("2 pending, 2 commented_out, 7 struck_out")
+        .says("2 pending, 2 commented out, 7 struck out")
         .says("Tasks.md:1: `~~…~~` is struck out: 5 lines like this are left alone\n")
         .says("`<del>` is struck out: this line is left alone\n")
         .says("`%%` is commented out: this line is left alone\n");

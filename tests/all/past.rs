@@ -134,7 +134,7 @@ fn one_item_is_shown_as_it_was() {
     let scratch = life();
     let told = status(&scratch, &["T-2", "--at", "2026-11-22T10:20"]).succeeds();
     assert!(
-        told.contains("status      in_progress\n")
+        told.contains("status      in progress\n")
             && told.contains("held by     Frodo (coder), attempt 1\n"),
         "{told}"
     );
@@ -189,7 +189,7 @@ fn times_are_shown_and_typed_as_clocks_here_show_them() {
     for time in ["2026-11-22T15:50", "15:50", "2026-11-22 15:50:00 +05:30"] {
         let told = east("tavern-status", &["T-2", "--at", time]);
         assert!(
-            told.starts_with("as of 2026-11-22 15:50:00 +05:30\n") && told.contains("in_progress"),
+            told.starts_with("as of 2026-11-22 15:50:00 +05:30\n") && told.contains("in progress"),
             "{told}"
         );
     }

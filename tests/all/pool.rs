@@ -14,10 +14,7 @@ fn one_place_is_enough_for_two_roles() {
     verdict(&scratch, 1, REJECT);
     verdict(&scratch, 2, APPROVE);
     let ran = scratch
-        .run(
-            "tavern-drain",
-            &["--agents", "coder=1,reviewer=1", "--most", "1"],
-        )
+        .run("tavern-drain", &["--agents", "coder=1,reviewer=1,all=1"])
         .ends(0);
     ran.says("1 item with 1 coder, 1 reviewer")
         .says("T-1 rejected")
@@ -34,14 +31,7 @@ fn an_idle_agent_makes_room_for_one_that_is_needed() {
     let ran = scratch
         .run(
             "tavern-drain",
-            &[
-                "--agents",
-                " coder = 2 , reviewer = 1",
-                "--most",
-                "2",
-                "--least",
-                "2",
-            ],
+            &["--agents", " coder = 2 , reviewer = 1, all = 2"],
         )
         .ends(0);
     let ran = ran.says("T-1 approved");
@@ -97,7 +87,7 @@ fn a_role_that_nobody_works_as_is_told_once() {
         ),
         "{ran}"
     );
-    let why = "T-1 in_review — One\n  it waits for a reviewer, and no agent here works as one: tavern agent --role reviewer; or \
+    let why = "T-1 in review — One\n  it waits for a reviewer, and no agent here works as one: tavern agent --role reviewer; or \
                approve it yourself: tavern approve T-1\n";
     assert!(ran.stdout.contains(why), "{ran}");
     // Of a role that there is not, nobody could.
@@ -115,7 +105,7 @@ fn a_crew_that_can_not_be_is_refused() {
     scratch
         .run("tavern-drain", &["--agents", "coder=1,coder=2"])
         .ends(2)
-        .says("role `coder` is given twice");
+        .says("`coder` is given twice");
     scratch
         .run("tavern-drain", &["--agents", "coder=1,wizard=1"])
         .ends(2)

@@ -73,7 +73,7 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
         .says(&format!("T-1      pending     Do T-1 ({NEEDS})"));
     scratch
         .run("tavern-check", &[])
-        .says("main.md:1:7: warning: this is passed over: its done_when needs");
+        .says("main.md:1:7: warning: this is skipped: its done_when needs");
     let drained = scratch
         .run("tavern-drain", &["main", "--agents", "2"])
         .ends(1);

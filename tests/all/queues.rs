@@ -40,7 +40,7 @@ fn queues_are_listed_in_the_order_in_which_they_are_taken_from() {
     scratch.run("tavern-claim", &[]).ends(0).says("T-2 Two");
     add(&["urgent"])
         .ends(4)
-        .says("`urgent` is there already")
+        .says("`urgent` already exists")
         .says("hint: add to it: tavern add --queue urgent");
     add(&["a b"]).ends(2).says("can't be the name of a queue");
     add(&[]).ends(2).says("<QUEUE>");
@@ -68,13 +68,13 @@ fn a_queue_is_removed_when_nothing_is_left_in_it_and_what_has_ended_can_be_broug
     remove()
         .ends(4)
         .says("`ideas` has 1 item left: T-3 is draft")
-        .says("tavern release T-3 --cancel");
+        .says("tavern cancel T-3");
     scratch.run("tavern-release", &["T-3", "--cancel"]).ends(0);
     let words = scratch.read(IDEAS) + "\nAsk Rosie first.\n";
     scratch.write(IDEAS, &words);
     remove()
         .ends(4)
-        .says("`ideas` says more than its items: `Ask Rosie first.`")
+        .says("`ideas` has text besides its items: `Ask Rosie first.`")
         .says("tavern edit ideas");
     assert_eq!(scratch.read(IDEAS), words);
     scratch.write(IDEAS, words.replace("Ask Rosie first.", ""));
@@ -119,7 +119,7 @@ fn a_name_that_is_no_queue_is_answered_by_what_is_there() {
     scratch
         .run("tavern-drain", &["TODO"])
         .ends(2)
-        .says("hint: name one that there is: TODO.md\n");
+        .says("hint: name an existing one: TODO.md\n");
     scratch
         .run("tavern-add", &["--queue", "ideas", "Think"])
         .ends(0);
@@ -139,7 +139,7 @@ fn a_queue_that_somebody_needs_is_not_removed() {
     for (name, why) in [
         ("main", "would be made again"),
         ("ideas", "would be made again"),
-        ("TODO.md", "a file of yours"),
+        ("TODO.md", "your own file"),
     ] {
         scratch
             .run("tavern-queue", &["remove", name])
@@ -179,7 +179,7 @@ fn what_git_has_of_a_removed_queue_is_told() {
         .stderr;
     assert!(
         told.starts_with(
-            "git has it still; to commit that it is gone: git commit -m 'Remove ideas' /"
+            "git still tracks it; to commit the removal: git commit -m 'Remove ideas' /"
         ),
         "{told}"
     );
@@ -198,7 +198,7 @@ fn an_agent_may_look_at_queues_and_make_none() {
     scratch.stands("T-1", "completed", 1);
     assert_eq!(
         scratch.git(&["show", "tavern/integration:list.txt"]),
-        "main p2 1 in_progress"
+        "main p2 1 in progress"
     );
     assert!(
         scratch

@@ -198,13 +198,13 @@ fn a_report_that_says_nothing_is_answered_by_where_the_item_stands() {
     for (id, told) in [
         (
             "T-1",
-            "hint: take it: claim=$(tavern claim --task T-1 --format env) && eval \"export $claim\"\n",
+            "hint: take it: claim=$(tavern claim T-1 --format env) && eval \"export $claim\"\n",
         ),
         (
             "T-2",
             "hint: tavern diff T-2, then tavern approve T-2, or tavern reject T-2 \"…\"\n",
         ),
-        ("T-3", "hint: bring it back: tavern release T-3 --revive\n"),
+        ("T-3", "hint: bring it back: tavern retry T-3\n"),
         ("T-4", "hint: look at it: tavern diff T-4\n"),
     ] {
         scratch.run("tavern-report", &[id]).ends(2).says(told);

@@ -125,10 +125,10 @@ fn what_can_be_made_from_the_rest_is_made_anew_and_what_is_whole_stays() {
         .to_owned();
     // The script said nothing, and the stream was not there yet.
     rebuild(0).says(&format!(
-        "{run}: made: result.txt, {}, {}\n",
+        "{run}: rebuilt: result.txt, {}, {}\n",
         calls[0], calls[1]
     ));
-    rebuild(0).says("nothing to make anew");
+    rebuild(0).says("nothing to rebuild");
 
     let names = [calls[0], calls[1], "diff.patch", "result.txt"];
     let whole = names.map(|name| scratch.read(path(name)));
@@ -139,7 +139,7 @@ fn what_can_be_made_from_the_rest_is_made_anew_and_what_is_whole_stays() {
             damage(&scratch, &path(name), how);
         }
         rebuild(0).says(&format!(
-            "{run}: made: diff.patch, result.txt, {}, {}\n",
+            "{run}: rebuilt: diff.patch, result.txt, {}, {}\n",
             calls[0], calls[1]
         ));
         assert_eq!(names.map(|name| scratch.read(path(name))), whole, "{how}");
@@ -152,7 +152,7 @@ fn what_can_be_made_from_the_rest_is_made_anew_and_what_is_whole_stays() {
         .parse()
         .expect("it is JSON");
     damage(&scratch, &path("metadata.json"), "torn");
-    rebuild(0).says(&format!("{run}: made: metadata.json\n"));
+    rebuild(0).says(&format!("{run}: rebuilt: metadata.json\n"));
     let is: Value = scratch
         .read(path("metadata.json"))
         .parse()
@@ -165,17 +165,17 @@ fn what_can_be_made_from_the_rest_is_made_anew_and_what_is_whole_stays() {
         (&was["outcome"], &Value::Null)
     );
     assert_eq!(scratch.read(path(calls[0])), "my own words");
-    rebuild(0).says("nothing to make anew");
+    rebuild(0).says("nothing to rebuild");
 
     // Of what is made from nothing else it says so, of all runs at once too.
     damage(&scratch, &path("prompt.md"), "gone");
     let all = scratch.run("tavern-runs", &["rebuild"]).ends(1);
     has(
         &all.stdout,
-        &[&format!("{run}: can't be made: prompt.md\n"), "T-2@"],
+        &[&format!("{run}: can't be rebuilt: prompt.md\n"), "T-2@"],
     );
     damage(&scratch, &path("thread.jsonl"), "empty");
-    rebuild(1).says("can't be made: prompt.md, thread.jsonl\n");
+    rebuild(1).says("can't be rebuilt: prompt.md, thread.jsonl\n");
     scratch
         .run("tavern-runs", &["rebuild", "T-9"])
         .ends(2)

@@ -263,9 +263,9 @@ fn the_page_tells_each_item_s_story() {
         &[
             "asks T-5 Ask",
             "which, one?",
-            "tavern tell T-5 \"…\"",
+            "tavern answer T-5 \"…\"",
             "dead T-2 Count",
-            "tavern release T-2 --revive",
+            "tavern retry T-2",
         ],
     );
     has(
@@ -273,7 +273,7 @@ fn the_page_tells_each_item_s_story() {
         &[
             "need you",
             "1 of 5 went well",
-            "What each agent ran",
+            "Runs by agent",
             "How each item stood",
             "Nothing in this page runs",
         ],
@@ -357,7 +357,7 @@ fn what_cannot_be_written_is_told() {
     report(&scratch, &["-o", "none/page.html"])
         .ends(1)
         .says("error: can't write `none/page.html`\n")
-        .says("hint: name a file in a folder that is there: -o report.html\n");
+        .says("hint: name a file in an existing folder: -o report.html\n");
     report(&scratch, &["page.html"])
         .ends(2)
         .says("hint: name the file by a flag: tavern report-html -o page.html\n");
@@ -369,7 +369,7 @@ fn what_cannot_be_written_is_told() {
         let before = scratch.read(own);
         report(&scratch, &["-o", own])
             .ends(2)
-            .says(&format!("`{own}` is there, and is something else"));
+            .says(&format!("`{own}` exists, and is another kind of file"));
         for flag in ["--html", "--junit"] {
             scratch
                 .run("tavern-drain", &[flag, own])
@@ -533,7 +533,7 @@ fn a_drain_writes_the_page_of_its_queues() {
         .run()
         .ends(1);
     ran.says("error: can't write `none/page.html`\n")
-        .says("a folder that is there: --html report.html\n");
+        .says("an existing folder: --html report.html\n");
     scratch
         .line("tavern-drain TODO.md --html -")
         .run()

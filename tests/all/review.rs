@@ -104,7 +104,7 @@ fn rejected_work_goes_back_with_the_findings_and_is_merged_once_it_is_approved()
     let again = scratch.run("tavern-report", &["T-1", "--approve"]).ends(4);
     again
         .says("`T-1` is completed, so it can't be approved")
-        .says("look at it: tavern diff T-1; to have it done again: tavern release T-1 --reopen")
+        .says("look at it: tavern diff T-1; to redo it: tavern reopen T-1")
         .says_not("moved on");
 }
 
@@ -215,7 +215,7 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     agent(&scratch, "coder", "Frodo");
     let ran = agent(&scratch, "reviewer", "Sam");
     let ran = ran
-        .says("now in_review: it gave no verdict")
+        .says("now in review: it gave no verdict")
         .says("now waiting: it gave no verdict");
     ran.says("its verdict is not of the form: `verdict: approve` or")
         .says_not("variant");
@@ -229,7 +229,7 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     scratch
         .run("tavern-release", &["T-1"])
         .ends(0)
-        .says("T-1 is in_review");
+        .says("T-1 is in review");
     agent(&scratch, "reviewer", "Sam")
         .says("T-1 approved")
         .says("T-1 merged as");
@@ -246,7 +246,7 @@ fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
     );
     let first = agent(&scratch, "coder", "Frodo");
     first
-        .says("T-1 in_review: its agent did not say that it is done, and no command shows it\n")
+        .says("T-1 in review: its agent did not say that it is done, and no command shows it\n")
         .says_not("T-1 merged")
         .says("T-2 done and verified\n")
         .says("T-2 merged")
@@ -281,7 +281,7 @@ fn who_does_not_say_that_it_is_done_is_looked_at_by_a_person() {
     scratch
         .run("tavern-report", &["T-4", "--token", &token])
         .ends(0)
-        .says("T-4 in_review");
+        .says("T-4 in review");
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn nobody_reviews_their_own_work_and_two_approvals_are_of_two_agents() {
         .ends(0);
     own.says_not("T-1");
     agent(&scratch, "reviewer", "Sam")
-        .says("T-1 approved: well done, now in_review")
+        .says("T-1 approved: well done, now in review")
         .says_not("merged");
     agent(&scratch, "reviewer", "Sam").says_not("T-1");
     agent(&scratch, "reviewer", "Merry")
@@ -460,9 +460,9 @@ fn no_agent_stands_in_for_a_person() {
         format!("{env} tavern approve T-2"),
         "tavern release T-4".to_owned(),
         format!("{env} tavern release T-4"),
-        "tavern release T-4 --revive".to_owned(),
-        format!("{env} tavern release T-5 --revive"),
-        format!("{env} tavern release T-6 --reopen"),
+        "tavern retry T-4".to_owned(),
+        format!("{env} tavern retry T-5"),
+        format!("{env} tavern reopen T-6"),
     ];
     for line in lines {
         let script = format!("({line}) >\"$OUT\" 2>&1 || echo \"ended with $?\" >>\"$OUT\"");
@@ -510,7 +510,7 @@ fn a_reviewer_that_dies_leaves_the_work_in_review() {
     scratch
         .run("tavern-release", &["T-1", "--force"])
         .ends(0)
-        .says("T-1 is in_review");
+        .says("T-1 is in review");
     verdict(&scratch, 1, APPROVE);
     agent(&scratch, "reviewer", "Merry").says("T-1 merged as");
 }
@@ -553,7 +553,7 @@ fn what_came_back_while_it_was_worked_on_is_no_failed_review() {
     verdict(&scratch, 2, APPROVE);
     agent(&scratch, "coder", "Frodo");
     let ran = agent(&scratch, "reviewer", "Sam");
-    ran.says("now in_review: it gave no verdict")
+    ran.says("now in review: it gave no verdict")
         .says("T-1 merged as");
 }
 

@@ -165,7 +165,7 @@ fn rules_that_nobody_can_keep_are_told() {
     let checked = scratch.run("tavern-check", &[]).ends(0).stdout;
     has(
         &checked,
-        &["the runner `shell` tells of no command that it runs: `out`, `tag` can't hold it"],
+        &["the runner `shell` does not report its commands: `out`, `tag` can't be enforced"],
     );
     assert!(!checked.contains("files"), "{checked}");
     scratch.write(CONFIG, "rules: {tag: {commands: ['git push && x']}}\n");

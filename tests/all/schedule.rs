@@ -162,8 +162,7 @@ fn what_one_change_has_no_room_for_is_queued_by_the_next_ones() {
         scratch.settle();
         assert_eq!(times(&scratch), hours[..left], "{fault}");
         // Another time has come meanwhile, and the items of earlier ones are open.
-        at(&scratch, "2026-11-27T13:30:00Z")
-            .says("nothing is queued for 2026-11-27 13:00 +00:00: T-");
+        at(&scratch, "2026-11-27T13:30:00Z").says("skipped 2026-11-27 13:00 +00:00: T-");
         assert_eq!(times(&scratch), hours, "{fault}");
         at(&scratch, "2026-11-27T13:30:00Z").ends(3);
     }
@@ -346,7 +345,7 @@ fn a_schedule_that_is_changed_counts_from_then_on() {
     scratch.change(SCHEDULES, "backup:", "save:");
     at(&scratch, "2026-11-28T09:00:00Z")
         .ends(3)
-        .says("backup: it is gone or paused")
+        .says("backup: removed or paused")
         .says("save: its times count");
     scratch.write(SCHEDULES, "# none\n");
     at(&scratch, "2026-11-29T09:00:00Z").ends(3);
@@ -366,7 +365,7 @@ fn a_file_that_is_gone_or_empty_for_a_moment_ends_nothing() {
         }
         at(&scratch, "2026-11-25T04:30:00Z")
             .ends(3)
-            .says("there are no schedules")
+            .says("no schedules in")
             .says_not("no longer");
         at(&scratch, FIRST).ends(3);
         scratch.write(SCHEDULES, DAILY);

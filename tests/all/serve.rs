@@ -456,7 +456,7 @@ fn what_is_served_beyond_this_machine_is_asked_for_and_told() {
     has(
         &told,
         &[
-            "everyone who reaches any address of this machine",
+            "everyone with access to any address of this machine",
             "in your name",
             "nothing is encrypted",
         ],
@@ -561,13 +561,13 @@ fn a_question_is_answered_and_work_is_approved_and_merged() {
     has(told["said"].as_str().expect("it is said"), &["T-1"]);
     assert_eq!(
         served.act("tell", "T-1", " ")["said"],
-        "say something first"
+        "type a message first"
     );
     let work = served.get("/work?of=T-2");
     has(&work.body, &["+++ b/new.txt", "+new", "tavern diff T-2"]);
     has(
         &served.get("/item?of=T-2").body,
-        &["in_review", "tavern status T-2"],
+        &["in review", "tavern status T-2"],
     );
     assert_eq!(served.act("approve", "T-2", "")["done"], true);
     events.next("items", says(r#""status":"approved""#));

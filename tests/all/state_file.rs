@@ -53,7 +53,7 @@ fn an_edit_of_it_does_nothing_and_is_told() {
     scratch
         .run("tavern-check", &[])
         .ends(0)
-        .says("main.state.yaml: warning: it was edited")
+        .says("main.state.yaml: warning: edits of this file change no item")
         .says("`tavern release`");
     scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
     assert_eq!(states(&scratch)["T-1"]["status"], "in_progress");
@@ -71,7 +71,7 @@ fn the_board_s_branch_has_it() {
     let shown = scratch.git(&["show", &format!("tavern/board:{STATES}")]);
     has(&shown, &["T-1: {status: in_progress, agent: Sam"]);
     let subject = scratch.git(&["log", "-1", "--format=%s", "tavern/board"]);
-    has(&subject, &["T-1 Do T-1: pending → in_progress"]);
+    has(&subject, &["T-1 Do T-1: pending → in progress"]);
 }
 
 #[test]

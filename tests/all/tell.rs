@@ -81,13 +81,14 @@ fn a_message_to_an_item_that_nobody_works_on_is_told_once_in_each_session() {
     assert!(scratch.letters("T-1").is_empty(), "it was told");
     let log = scratch.run("tavern-log", &["T-1"]).succeeds();
     assert_eq!(
-        log.matches("T-1 was told by rosie: Mind the gap.").count(),
+        log.matches("T-1 was notified by rosie: Mind the gap.")
+            .count(),
         1,
         "{log}"
     );
     tell(&scratch, "Too late.")
         .ends(4)
-        .says("tavern release T-1 --reopen -m");
+        .says("tavern reopen T-1 -m");
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn what_can_not_be_told_says_what_to_type() {
     scratch
         .run("tavern-tell", &["T-2", "Go on."])
         .ends(4)
-        .says("tavern release T-2 --revive -m");
+        .says("tavern retry T-2 -m");
     scratch
         .run("tavern-tell", &["T-1"])
         .ends(2)
@@ -170,7 +171,7 @@ fn answers_are_typed_under_the_item_while_agents_wait() {
     let queue = || scratch.queue();
     let asks = |question: &str| {
         wait_until(question, || scratch.item("T-1")["question"] == question);
-        let told = format!("waits for you:\n  T-1 asks: {question} — tavern tell T-1 \"…\"");
+        let told = format!("waits for you:\n  T-1 asks: {question} — tavern answer T-1 \"…\"");
         scratch.run("tavern-status", &[]).ends(0).says(&told);
     };
     let has_prompt = |number: u32| {
@@ -257,8 +258,8 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
     }
     scratch.stands("T-4", "waiting", 0);
     let drained = scratch.run("tavern-drain", &["--agents", "1"]).ends(8);
-    let drained =
-        drained.says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern tell T-1 \"…\"");
+    let drained = drained
+        .says("T-1 waiting — Ask\n  it asks: red or blue?\n  to do: tavern answer T-1 \"…\"");
     drained
         .says("to do: tavern approve T-2")
         .says("to do: tavern release T-4");
@@ -267,7 +268,7 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
         &seen,
         &[
             "waits for you:\n",
-            "  T-1 asks: red or blue? — tavern tell T-1 \"…\"\n",
+            "  T-1 asks: red or blue? — tavern answer T-1 \"…\"\n",
             "  T-2: a person has to allow it to start — tavern approve T-2\n",
             "  T-3: a person has to approve its work — tavern diff T-3, then tavern approve T-3, or tavern reject T-3 \"…\"\n",
             "  T-4: it came back too often — tavern release T-4\n",
@@ -279,7 +280,7 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
         .says("\"need\":\"answer\",\"why\":\"red or blue?\"");
     let full = scratch.run("tavern-status", &["T-1"]).ends(0);
     full.says("asks        red or blue?")
-        .says("to do       tavern tell T-1");
+        .says("to do       tavern answer T-1");
     // What an agent could still do is no person's.
     scratch
         .run("tavern-add", &["--id", "T-9", "--role", "planner", "Plan"])

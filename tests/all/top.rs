@@ -125,8 +125,8 @@ fn two_agents_are_watched_paused_answered_and_told() {
         "Sam",
         "T-1",
         "T-2",
-        "in_progress",
-        "2 in_progress",
+        "in progress",
+        "2 in progress",
     ]);
     top.choose("Frodo");
     let (own, other) = if top.chosen().contains("T-1") {
@@ -136,7 +136,7 @@ fn two_agents_are_watched_paused_answered_and_told() {
     };
     let says = |id: &str| if id == "T-1" { "first line" } else { "other" };
     top.press("\r");
-    top.shows(&["what it prints", says(own)]);
+    top.shows(&[" · output", says(own)]);
     // It is followed as it comes.
     let log = fs::read_dir(scratch.work().join(".tavern/runs"))
         .expect("there are runs")
@@ -193,7 +193,7 @@ fn work_is_looked_at_rejected_and_approved() {
     top.press("d");
     top.shows(&["T-1: One", "+new", "+++ b/one.txt"]);
     top.press("q\r");
-    top.shows(&["status      in_review", "T-1 One"]);
+    top.shows(&["status      in review", "T-1 One"]);
     top.press("xsay more\r");
     top.shows(&["status      pending"]);
     scratch.stands("T-1", "pending", 0);
@@ -228,7 +228,7 @@ fn titles_and_streams_do_not_steer_the_terminal() {
     fs::write(scratch.folder().join("home/go"), "").expect("it is ours");
     drop(agent.end());
     top.press("q");
-    top.hides("what it prints");
+    top.hides(" · output");
     top.press("q");
     let written = top.end(0).stdout;
     let hostile = [
@@ -308,7 +308,7 @@ fn it_needs_no_colours_no_signs_and_no_terminal() {
         .run("tavern-top", &[])
         .ends(0)
         .says("main: 2 pending")
-        .says("no terminal to draw on");
+        .says("not a terminal: printing the output of tavern status");
 }
 
 #[test]
@@ -477,7 +477,7 @@ fn a_text_is_mended_kept_and_comes_back() {
     top.hides("tell T-1: ");
     top.choose("main");
     top.press("y");
-    top.shows(&["y is about an item"]);
+    top.shows(&["y needs an item"]);
     top.quit();
 }
 
@@ -554,7 +554,7 @@ fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
     let mut top = Top::start(&scratch, 60, 200, "tavern-top");
     top.shows(&["Queues", "? keys", "│"]);
     top.choose("Frodo");
-    top.shows(&["Queues", "what it prints", "first line"]);
+    top.shows(&["Queues", " · output", "first line"]);
     top.choose("T-2");
     top.shows(&["Queues", "status      pending", "T-2 Two"]);
     top.hides("first line");
@@ -562,7 +562,7 @@ fn a_wide_terminal_shows_what_is_chosen_beside_the_list() {
     top.shows(&["T-2 Second"]);
     top.choose("T-1");
     top.press("d");
-    top.shows(&["Queues", "what it changes", "there is no commit of T-1"]);
+    top.shows(&["Queues", " · changes", "no commit of T-1"]);
     let worktree = scratch.work().join(".tavern/worktrees/T-1");
     fs::write(worktree.join("new.txt"), "made now\n").expect("it is ours");
     top.shows(&["not committed yet", "+made now"]);
@@ -609,7 +609,7 @@ fn what_died_needs_a_person_in_every_view_and_r_has_it_tried_again() {
     scratch.run("tavern-agent", &["--until-empty"]);
     scratch.stands("T-1", "dead", 3);
     let why = "exited with code 3: oh";
-    let todo = "tavern release T-1 --revive";
+    let todo = "tavern retry T-1";
     let needs = format!("waits for you:\n  T-1: {why} — bring it back: {todo}\n");
     for arguments in [&[][..], &["--since", "1h ago"], &["--items"]] {
         scratch.run("tavern-status", arguments).says(&needs);
@@ -624,7 +624,7 @@ fn what_died_needs_a_person_in_every_view_and_r_has_it_tried_again() {
     top.choose("T-1");
     top.shows(&["r revive"]);
     top.press("r");
-    top.shows(&["have T-1 tried again?"]);
+    top.shows(&["retry T-1?"]);
     top.press("\r");
     wait_until("it is pending", || {
         scratch.item("T-1")["status"] == "pending"

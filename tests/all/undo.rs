@@ -470,10 +470,10 @@ fn the_log_tells_an_items_whole_life_in_words() {
         "Frodo claimed T-7",
         "T-7 was taken from Frodo by a person, now pending: lunch",
         "T-7 was moved from pending to completed by hand",
-        "T-7 was made pending again: event 5 (edited) was taken back",
+        "T-7 was made pending again: event 5 (edited) was undone",
         "T-7 was taken out of main by hand",
-        "T-7 was put back as pending: event 8 (removed) was taken back",
-        "T-7 was taken out of main again: event 9 (undone) was taken back",
+        "T-7 was put back as pending: event 8 (removed) was undone",
+        "T-7 was taken out of main again: event 9 (undone) was undone",
     ];
     assert_eq!(told, expected);
 }
@@ -538,7 +538,7 @@ fn what_was_archived_since_stays_there_and_is_brought_back_by_its_name() {
         undo(&scratch, arguments)
             .ends(4)
             .says("`T-1` is in the archive")
-            .says("tavern release T-1 --reopen");
+            .says("tavern reopen T-1");
     }
     assert_eq!(scratch.read(ARCHIVE), archive);
     scratch

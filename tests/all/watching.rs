@@ -238,7 +238,7 @@ fn a_flood_of_output_keeps_nobody_from_looking_or_working() {
     }
     has(
         &scratch.run("tavern-status", &["T-1"]).succeeds(),
-        &["in_progress"],
+        &["in progress"],
     );
     scratch.write(".tavern/worktrees/go", "");
     agent.end().ends(0).says("T-1");
@@ -321,7 +321,7 @@ fn whose_files_are_spoilt_is_not_watched_and_that_is_said() {
     ran.says("the activity of run `T-1@1` can't be read");
     scratch
         .run("tavern-status", &["--health"])
-        .says("what agents do can't be read");
+        .says("the agents' activity can't be read");
     agent.signal(Signal::CONT);
     scratch.write(".tavern/worktrees/go", "");
     agent.end().ends(0);

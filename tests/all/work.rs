@@ -123,11 +123,11 @@ fn a_claim_for_a_role_is_from_the_queues_of_the_role() {
     let claim = |flags: &[&str]| scratch.run("tavern-claim", &[&["--dry-run"], flags].concat());
     claim(&["--role", "coder"])
         .ends(3)
-        .says("there is nothing to take");
+        .says("no item is eligible");
     scratch
         .run("tavern-claim", &["--role", "coder", "--wait=0s"])
         .ends(3)
-        .says("there is nothing to take");
+        .says("no item is eligible");
     scratch.write(".tavern/queues/urgent.md", item("T-9", ""));
     claim(&["--role", "coder"]).ends(0).says("T-9 Do T-9");
     // A person takes from all; who names a queue or an item means it.
@@ -168,7 +168,7 @@ fn what_nobody_has_worked_is_not_reported_as_done() {
     let scratch = board(&item("T-1", ""), "");
     let token = scratch.claim("T-1", &[]);
     let said = format!(
-        "error: nothing of `T-1` was worked yet\nhint: have it worked: tavern spawn T-1 --token {token}\n"
+        "error: `T-1` has had no run yet\nhint: work it: tavern spawn T-1 --token {token}\n"
     );
     for more in [&["--dry-run"][..], &[]] {
         scratch

@@ -47,7 +47,7 @@ fn shown(document: &Document<'_>, item: &Item<'_>) -> String {
     format!(
         "{marks}{} {} {id}{}",
         item.line,
-        item.status,
+        item.status.as_str(),
         document.title(item)
     )
 }

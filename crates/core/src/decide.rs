@@ -1089,8 +1089,9 @@ mod tests {
                 };
                 let lease = status.is_held().then_some(&lease);
                 seen.extend(decide(&task, lease, event, late).ok().map(|change| {
-                    let to = change.state.status().to_string();
-                    (status.to_string(), event.kind().as_str().to_owned(), to)
+                    let to = change.state.status();
+                    let [from, event, to] = [status.as_str(), event.kind().as_str(), to.as_str()];
+                    (from.to_owned(), event.to_owned(), to.to_owned())
                 }));
             }
         }
@@ -1294,20 +1295,20 @@ mod tests {
                 Status::Waiting,
                 "question: red?, answer: blue",
                 claim(),
-                Some("in_progress, execute, 1, false"),
+                Some("in progress, execute, 1, false"),
             ),
             // Only a parked item keeps the mode that wakes it.
             (
                 Status::Waiting,
                 "mode: unify",
                 claim(),
-                Some("in_progress, unify, 1, false"),
+                Some("in progress, unify, 1, false"),
             ),
             (
                 Status::Pending,
                 "mode: unify",
                 claim(),
-                Some("in_progress, execute, 1, false"),
+                Some("in progress, execute, 1, false"),
             ),
             (
                 Status::Waiting,

@@ -174,7 +174,7 @@ impl StateKeys {
     /// Returns the keys as a YAML mapping on one line, the status first.
     pub fn shown(&self, status: Status) -> String {
         let is_other = |(name, _): &(&String, &Value)| *name != Key::Status.as_str();
-        let mut pairs = vec![format!("{}: {status}", Key::Status.as_str())];
+        let mut pairs = vec![format!("{}: {}", Key::Status.as_str(), status.as_str())];
         let others = self.0.iter().filter(is_other);
         pairs.extend(others.map(|(name, value)| format!("{name}: {}", flow(value))));
         format!("{{{}}}", pairs.join(", "))

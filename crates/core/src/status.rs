@@ -6,7 +6,7 @@ use serde_yaml::Value;
 /// A moment, always in UTC, written as RFC 3339 with whole seconds.
 pub type Timestamp = DateTime<Utc>;
 
-/// An enum of words, each written as here in queues, in the log and in JSON.
+/// An enum of words, each written as here in queues, in the log and in JSON, and with blanks for people.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $variant:ident $word:literal,)* }) => {
@@ -25,7 +25,7 @@ macro_rules! words {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
+                f.pad(&self.as_str().replace('_', " "))
             }
         }
 
@@ -33,6 +33,7 @@ macro_rules! words {
             type Err = ();
 
             fn from_str(text: &str) -> Result<$name, ()> {
+                let text = text.replace([' ', '-'], "_");
                 $name::ALL.into_iter().find(|word| word.as_str() == text).ok_or(())
             }
         }

@@ -122,9 +122,9 @@ impl<'a> Brief<'a> {
             conflict,
             attempt: held.lease.attempt,
             earlier: attempts(site, held, &earlier, &entries),
-            mode: task.mode().to_string(),
+            mode: task.mode().as_str().to_owned(),
             integration: site.integration().to_owned(),
-            result: site.expected(held).map(|result| result.to_string()),
+            result: site.expected(held).map(|result| result.as_str().to_owned()),
             attended: false,
             answer_tool: answer_tool.map(str::to_owned),
             review,
@@ -525,7 +525,7 @@ fn letter(message: &Message) -> Remark {
     } else {
         message.from.clone()
     };
-    let severity = message.urgency.map(|urgency| urgency.to_string());
+    let severity = message.urgency.map(|urgency| urgency.as_str().to_owned());
     Remark {
         from,
         severity,

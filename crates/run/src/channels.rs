@@ -207,7 +207,7 @@ impl Sender {
                 "{} {} {}: {}\n",
                 clock::dated(notice.time),
                 notice.severity,
-                notice.kind,
+                notice.kind.as_str(),
                 notice.line()
             )
         };

@@ -132,7 +132,7 @@ pub fn results(site: &Site, children: &[Task]) -> Vec<ChildResult> {
         },
         said: said(site, &child),
         id: child.id.to_string(),
-        status: child.status().to_string(),
+        status: child.status().as_str().to_owned(),
         commit: child
             .commit()
             .filter(|_| child.status() == Status::Completed)

@@ -248,7 +248,7 @@ mod tests {
         };
         let titles = BTreeMap::from([("T-3".parse().expect("an ID"), "three".to_owned())]);
         let rows: [(&[Entry], Option<&str>); 8] = [
-            (&[moved], Some("T-3 three: pending → in_progress")),
+            (&[moved], Some("T-3 three: pending → in progress")),
             (
                 &[typed.clone(), typed, archived.clone()],
                 Some("main: changed, T-2 before: archived"),
@@ -260,16 +260,16 @@ mod tests {
             (std::slice::from_ref(&noted), None),
             (
                 &[claimed.clone(), noted.clone()],
-                Some("T-1 after: pending → in_progress"),
+                Some("T-1 after: pending → in progress"),
             ),
             (
                 &[claimed.clone(), ended.clone()],
-                Some("T-1 after: pending → in_progress → completed"),
+                Some("T-1 after: pending → in progress → completed"),
             ),
-            (&[added, claimed], Some("T-1 after: added → in_progress")),
+            (&[added, claimed], Some("T-1 after: added → in progress")),
             (
                 &[changed, ended],
-                Some("T-2 after: changed, T-1 after: in_progress → completed"),
+                Some("T-2 after: changed, T-1 after: in progress → completed"),
             ),
         ];
         for (entries, expected) in rows {
@@ -280,11 +280,11 @@ mod tests {
             .collect();
         let long = message(&many, &titles).expect("something changed");
         assert!(
-            long.starts_with("150 items\n\nT-0 after: pending → in_progress\n"),
+            long.starts_with("150 items\n\nT-0 after: pending → in progress\n"),
             "{long}"
         );
         assert!(
-            long.ends_with("\nT-99 after: pending → in_progress\nand 50 more"),
+            long.ends_with("\nT-99 after: pending → in progress\nand 50 more"),
             "{long}"
         );
     }

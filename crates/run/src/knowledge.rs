@@ -108,7 +108,7 @@ pub(super) fn told_of(
         trust.learning(&file.id, &learning).ok()?;
         Some(Learned {
             id: file.id,
-            kind: learning.kind.to_string(),
+            kind: learning.kind.as_str().to_owned(),
             // It is part of a mark.
             from: learning.source().replace(['"', '<', '>', '\n'], " "),
             task: learning.task.map(|task| task.to_string()),

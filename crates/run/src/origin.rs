@@ -600,7 +600,7 @@ impl<'t> CloneHistory<'t> {
             .collect();
         for item in document.items() {
             let block = document.block(item);
-            let key = format!("{said}\0{}\0{block}", item.status);
+            let key = format!("{said}\0{}\0{block}", item.status.as_str());
             // The current roles may allow either reading.
             let read = || {
                 let readings = [Some(item.clone()), with_role_in_title(&document, item)]

@@ -253,7 +253,7 @@ pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
     let trust = Trust::of(site);
     Planning {
         trigger: held.task.trigger.clone(),
-        lane: lane(site, &held.task).to_string(),
+        lane: lane(site, &held.task).as_str().to_owned(),
         most: site.config.plan.most,
         roles: roles.map(|(name, role)| described(name, role)).collect(),
         queues: texts

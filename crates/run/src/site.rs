@@ -748,7 +748,7 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
         RunnerKind::Claude => Box::new(Claude {
             program: PathBuf::from(entry.program.as_deref().unwrap_or("claude")),
             permission_mode: role.permission_mode.clone(),
-            effort: role.effort.map(|effort| effort.to_string()),
+            effort: role.effort.map(|effort| effort.as_str().to_owned()),
             fallback_model: role.fallback_model.clone(),
             allowed_tools: role.allowed_tools.clone(),
             denied_tools: role

@@ -128,7 +128,7 @@ fn a_command_that_was_refused_and_goes_well_otherwise_is_known() {
     project
         .scratch
         .run("tavern-runs", &["list", "--knew", id])
-        .says("no run is like that");
+        .says("no matching runs");
     project.agent().run();
     let went = project
         .scratch
@@ -137,7 +137,7 @@ fn a_command_that_was_refused_and_goes_well_otherwise_is_known() {
     has(
         &went.stderr,
         &[&format!(
-            "0 of 1 run that knew {id} went well, 1 of 1 run that did not"
+            "0 of 1 run with {id} succeeded, 1 of 1 run without"
         )],
     );
 }

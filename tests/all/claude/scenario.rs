@@ -83,7 +83,7 @@ fn goes_all_ways(program: &Path) {
     let drain = || {
         project.scratch.run(
             "tavern-drain",
-            &["--agents", "coder=2,reviewer=1,planner=1", "--most", "3"],
+            &["--agents", "coder=2,reviewer=1,planner=1,all=3"],
         )
     };
     let status = |task: &str| {
@@ -110,9 +110,7 @@ fn goes_all_ways(program: &Path) {
         .says("T-1 planned")
         .says("T-1.2 rejected: it stops at one")
         .says("is closed until");
-    first
-        .says("tavern tell T-1.3")
-        .says("tavern release T-1.1.1 --revive");
+    first.says("tavern tell T-1.3").says("tavern retry T-1.1.1");
     project.assert_tidy();
 
     project

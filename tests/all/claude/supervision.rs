@@ -515,7 +515,7 @@ fn a_watcher_that_hangs_keeps_no_supervisor_from_looking() {
         .scratch
         .at("+300", "tavern-watch", &["--once"])
         .ends(0)
-        .says("ago the last time: end it, if it hangs");
+        .says("ago: end it, if it hangs");
     set(&project, json!({"every": "1s"}), json!({}));
     project
         .agent()

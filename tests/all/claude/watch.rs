@@ -133,7 +133,7 @@ fn who_tries_the_same_in_vain_is_told_once_between_two_steps() {
     assert!(
         project
             .log()
-            .contains("T-1 was told by the watcher: The same call"),
+            .contains("T-1 was notified by the watcher: The same call"),
         "{}",
         project.log()
     );
@@ -436,7 +436,7 @@ fn one_looks_at_a_time_and_tells_what_is_there_once() {
             .succeeds()
     };
     wait_until("it is told", || !found().is_empty());
-    look(&project, 10).says("another tavern watch looks after this board");
+    look(&project, 10).says("another tavern watch runs on this board");
     watcher.signal(Signal::INT);
     assert_eq!(watcher.end().ends(130).stdout.lines().count(), 1);
     let watcher = project.scratch.program("tavern-watch").start();

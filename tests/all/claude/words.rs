@@ -30,7 +30,7 @@ fn a_message_reaches_the_model_between_two_steps() {
         .succeeds();
     assert_eq!(
         told,
-        "T-1 is in_progress: Frodo gets it between two steps\n"
+        "T-1 is in progress: Frodo receives it between two steps\n"
     );
     assert_eq!(project.scratch.letters("T-1").len(), 1, "it was sent");
     project
@@ -66,7 +66,7 @@ fn a_message_reaches_the_model_between_two_steps() {
     assert!(
         project
             .log()
-            .contains("T-1 was told by rosie: Write \"hi\","),
+            .contains("T-1 was notified by rosie: Write \"hi\","),
         "{}",
         project.log()
     );
@@ -194,7 +194,7 @@ fn a_person_goes_on_in_the_session_that_asked_and_the_agent_after_them() {
     terminal
         .end()
         .ends(0)
-        .says("T-1 is waiting, as it was")
+        .says("T-1 is waiting, unchanged")
         .says("tavern tell T-1");
     assert_eq!(project.scratch.queue(), before);
     project.assert_tidy();

@@ -132,7 +132,7 @@ fn what_items_wait_for_and_their_number_are_bounded() {
     }
     ends(&scratch, "claim", 0, "T-2");
     scratch.write(QUEUE, "- [ ] One\n".repeat(50_000));
-    ends(&scratch, "add Three", 5, "archive what has ended");
+    ends(&scratch, "add Three", 5, "archive ended items");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn many_problems_are_told_in_short() {
         &scratch,
         "check",
         0,
-        "48500 more problems are not shown: 500 of a file are the most",
+        "48500 more problems are not shown: the limit is 500 per file",
     );
 }
 
@@ -159,7 +159,7 @@ fn templates_have_an_end() {
             nested(&"x".repeat(10_000)),
             "it writes more than 16777216 bytes",
         ),
-        ("{% if 1 %}".repeat(100_000), "262144 are the most"),
+        ("{% if 1 %}".repeat(100_000), "at most 262144 are allowed"),
     ] {
         let scratch = Scratch::shell(
             "- [ ] T-1: One\n  ```sh\n  echo 1 > 1.txt\n  ```\n",

@@ -151,7 +151,7 @@ fn an_approval_that_nobody_has_given_counts_for_nobody() {
         scratch
             .run("tavern-report", &["T-1", "--approve"])
             .ends(0)
-            .says("T-1 is in_review, and waits for reviewer");
+            .says("T-1 is in review, and waits for reviewer");
         merges_nothing(scratch);
     };
     // Who has approved it is known apart from the text.
@@ -454,12 +454,12 @@ fn a_base_that_an_agent_has_moved_is_not_followed() {
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
         let mut ran = attack(&scratch);
         for branch in moved {
-            let told = format!("`{branch}` is at ");
+            let told = format!("`{branch}` was moved to ");
             ran = ran.ends(4).says(&told).says(", but not by Tavern or you");
             scratch
                 .run("tavern-check", &[])
                 .ends(5)
-                .says("`main` is at ");
+                .says("`main` was moved to ");
             assert!(
                 !scratch
                     .git(&["ls-tree", "--name-only", "tavern/T-1"])
@@ -500,9 +500,11 @@ fn what_an_agent_commits_in_the_checkout_is_not_followed() {
         scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
         let ran = attack(&scratch)
             .ends(4)
-            .says("`main` is at ")
+            .says("`main` was moved to ")
             .says(", but not by Tavern or you");
-        scratch.run("tavern-status", &[]).says("`main` is at ");
+        scratch
+            .run("tavern-status", &[])
+            .says("`main` was moved to ");
         let back = ran
             .stdout
             .lines()
@@ -641,7 +643,7 @@ fn a_remotes_branch_that_nobody_has_fetched_vouches_for_no_tip() {
             let ran = scratch
                 .run("tavern-merge", &[])
                 .ends(4)
-                .says("`tavern/integration` is at ");
+                .says("`tavern/integration` was moved to ");
             let accept = ran
                 .stdout
                 .split(" --accept ")

@@ -122,7 +122,7 @@ fn a_message_is_not_longer_than_what_is_told() {
         .input(&long)
         .run();
     run.ends(2)
-        .says("an agent is told 4096 at most")
+        .says("and the limit is 4096")
         .says("put it into a file that the agent can read");
     scratch
         .run("tavern-tell", &["T-1", &long[..4096]])
@@ -161,7 +161,7 @@ fn a_file_that_nobody_sent_is_told_to_no_agent_but_to_people() {
         scratch.write(&sent, letter);
         let checked = scratch
             .run("tavern-check", &[])
-            .says("no message that waits: no agent is told");
+            .says("not a pending message: no agent receives");
         checked
             .says("(3 such files in all)")
             .says("tavern tell T-1 - <")
@@ -238,7 +238,7 @@ fn a_message_is_told_once_the_log_has_it() {
         &log,
         &[
             "Bill wrote to T-1: Mind the gap.",
-            "T-1 was told by Bill: Mind the gap.",
+            "T-1 was notified by Bill: Mind the gap.",
         ],
     );
 }
@@ -254,14 +254,14 @@ fn an_agent_that_is_killed_while_it_tells_leaves_no_file_that_nobody_sent() {
         scratch.failing(&place, "tavern-agent", &["--name", "Sam", "--once"]);
         let checked = scratch.run("tavern-check", &[]);
         assert!(
-            !checked.to_string().contains("no message that waits"),
+            !checked.to_string().contains("not a pending message"),
             "{place}: {checked}"
         );
         scratch.run("tavern-reap", &[]).succeeds();
         if scratch
             .run("tavern-log", &["T-1"])
             .succeeds()
-            .contains("was told by")
+            .contains("was notified by")
         {
             return;
         }

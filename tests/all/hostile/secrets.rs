@@ -174,10 +174,10 @@ fn what_will_be_left_out_is_told_before_anything_runs() {
         .filter(|line| line.contains(" is set here"))
         .collect();
     assert_eq!(lines.len(), 3, "{told}");
-    told.says("$DATABASE_URL is set here, and not passed on to `worktree.setup`")
-        .says("warning: $DATABASE_URL is set here, and not passed on to the script of this")
-        .says("$REGISTRY_TOKEN is set here, and not passed on to the commands of this")
-        .says("hint: if it is to be: `pass: [REGISTRY_TOKEN]` in .tavern/config.yaml");
+    told.says("$DATABASE_URL is set here, but not passed on to `worktree.setup`")
+        .says("warning: $DATABASE_URL is set here, but not passed on to the script of this")
+        .says("$REGISTRY_TOKEN is set here, but not passed on to the commands of this")
+        .says("hint: to pass it on: `pass: [REGISTRY_TOKEN]` in .tavern/config.yaml");
     let told = check(
         &["test -n \"$REGISTRY_TOKEN\""],
         "pass: [DATABASE_URL, REGISTRY_TOKEN, OWN]\n",

@@ -336,7 +336,7 @@ fn what_an_agent_makes_of_its_own_item_is_not_said_to_be_brought_by_git() {
         .ends(1);
     let told = "error: untrusted changes since it was claimed: T-1\n";
     ran.says(told)
-        .says("given back: tavern release T-1 --force")
+        .says("new text: tavern release T-1 --force")
         .says_not("git has brought")
         .says_not("TAVERN_TRUST");
 }
