@@ -314,7 +314,6 @@ function openItem(name, tab = "item") {
   byId("dialog-words").textContent = item ? item.title : "";
   byId("said").textContent = "";
   byId("words").value = "";
-  drawOpenDeeds();
   if (!byId("dialog").open) byId("dialog").showModal();
   choose(tab);
   byId(`tab-${tab}`).focus();
@@ -330,7 +329,10 @@ function choose(tab) {
   byId("panel").setAttribute("aria-labelledby", `tab-${tab}`);
   byId("shown").replaceChildren();
   drawn = "";
+  isFollowing = true;
+  lastTop = 0;
   stop();
+  drawOpenDeeds();
   if (tab === "output") follow(); else show();
 }
 
@@ -387,14 +389,30 @@ function follow() {
     stop();
   });
   logs.addEventListener("lines", (event) => {
-    const panel = byId("panel"), shown = byId("shown");
-    const isAtEnd = panel.scrollHeight - panel.scrollTop - panel.clientHeight < 40;
+    const shown = byId("shown");
     shown.append(...JSON.parse(event.data).map(([line, tone]) => el("span", tone ? `l-${tone}` : "", line)));
     while (shown.children.length > 5000) shown.firstChild.remove();
-    if (isAtEnd) panel.scrollTop = panel.scrollHeight;
     drawQuiet();
+    toEnd();
   });
 }
+
+/** Whether the end of the output stays in sight: until the reader scrolls up, and again from the end on. */
+let isFollowing = true, lastTop = 0;
+
+function toEnd() {
+  const panel = byId("panel");
+  if (isFollowing) panel.scrollTop = panel.scrollHeight;
+  lastTop = panel.scrollTop;
+}
+
+byId("panel").addEventListener("scroll", () => {
+  const panel = byId("panel"), left = panel.scrollHeight - panel.scrollTop - panel.clientHeight;
+  // Lines and a note that appear move nothing up.
+  if (panel.scrollTop < lastTop) isFollowing = false;
+  if (left < 2) isFollowing = true;
+  lastTop = panel.scrollTop;
+});
 
 /** What an item prints is that of its newest run, which stands first. */
 function followNext() {
@@ -409,7 +427,7 @@ function followNext() {
 /** Seconds after which a run that prints nothing is told of. */
 const QUIET = 10;
 
-/** That the run whose output is open prints nothing, and since when. */
+/** The end of the run whose output is open, or that it prints nothing, and since when. */
 function drawQuiet() {
   let words = "";
   if (logs && followed) {
@@ -417,11 +435,17 @@ function drawQuiet() {
     const agent = state.agents.find((agent) => agent.alive && agent.run === followed);
     const isEmpty = byId("shown").children.length === 0, last = agent && agent.last_output;
     if (isEmpty && agent) words = `It has printed nothing yet${run ? `; it began ${took(since(run.started))} ago` : ""}.`;
-    else if (isEmpty) words = "It printed nothing.";
+    else if (isEmpty && !(run && run.ended)) words = "It printed nothing.";
+    else if (run && run.ended) {
+      const outcome = (run.outcome || "unknown").replaceAll("_", " "), why = run.why ? `: ${run.why}` : "";
+      words = `Ended after ${took((new Date(run.ended) - new Date(run.started)) / 1000)}: ${outcome}${why}`;
+    }
     else if (last && since(last) >= QUIET) words = `It has printed nothing for ${took(since(last))}.`;
   }
   byId("quiet").textContent = words;
   shows("quiet", words !== "");
+  // The note takes room from the output.
+  if (logs) toEnd();
 }
 
 /** Nobody looks at it any more. */
@@ -439,7 +463,10 @@ function deedsFor(item, need) {
   const kind = need && need.need;
   const deeds = [];
   if (kind === "answer") deeds.push(["tell", "Answer", "must"]);
-  if (item.status === "in_review" || kind === "approval" || kind === "permission") deeds.push(["approve", "Approve", ""]);
+  if (kind === "permission") deeds.push(["approve", "Let it start", ""]);
+  // Work is approved where its changes are in sight.
+  else if (item.status === "in_review" || kind === "approval")
+    deeds.push(opened.tab === "work" ? ["approve", "Approve and merge", ""] : ["look", "See the changes", ""]);
   if (["in_review", "approved"].includes(item.status)) deeds.push(["reject", "Reject", "must"]);
   if (item.status === "approved") deeds.unshift(["merge", "Merge", ""]);
   if (held) deeds.push(["tell", "Tell its agent", "must"], ["pause", "Pause", "may"]);
@@ -463,10 +490,24 @@ function drawOpenDeeds() {
     const node = el("button", "", label);
     node.dataset.takes = takes;
     node.type = "button";
-    node.addEventListener("click", () => act(deed, takes));
+    node.addEventListener("click", () => (deed === "look" ? choose("work") : act(deed, takes)));
     return node;
   });
   [...byId("deeds").children].forEach((node, at) => node.classList.toggle("main", at === 0));
+}
+
+/** What came of a deed. */
+async function sent(deed, task, text) {
+  try {
+    const answer = await fetch("/do", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ deed, item: task, text }),
+    });
+    return answer.ok ? await answer.json() : { said: await answer.text(), done: false };
+  } catch {
+    return { said: "the program that serves this page does not answer", done: false };
+  }
 }
 
 async function act(deed, takes) {
@@ -481,16 +522,12 @@ async function act(deed, takes) {
   isActing = true;
   said.className = "";
   said.textContent = "…";
-  let told;
-  try {
-    const answer = await fetch("/do", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ deed, item: task, text: takes ? words.value : "" }),
-    });
-    told = answer.ok ? await answer.json() : { said: await answer.text(), done: false };
-  } catch {
-    told = { said: "the program that serves this page does not answer", done: false };
+  const item = itemNamed(task), isOfWork = deed === "approve" && item && item.status === "in_review";
+  let told = await sent(deed, task, takes ? words.value : "");
+  // Another reviewer may have to approve it first: then it is not merged, which it says.
+  if (isOfWork && told.done) {
+    const merged = await sent("merge", task, "");
+    if (merged.done) told = merged;
   }
   buttons.forEach((node) => { node.disabled = false; });
   isActing = false;
