@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::dice::is_in_slice;
 use crate::support::{QUEUE, Scratch};
 
 /// Makes the files of a repository, of so many lines together.
@@ -81,7 +82,8 @@ fn what_is_twice_as_long_takes_twice_as_long() {
     // Seconds by which a measurement may be off.
     const FLOOR: f64 = 0.2;
     const COUNT: usize = 750;
-    for (name, text) in CASES {
+    let is_tried = |(nth, _): &(usize, _)| is_in_slice(*nth, 3);
+    for (_, (name, text)) in CASES.into_iter().enumerate().filter(is_tried) {
         let [one, two] = [COUNT, 2 * COUNT].map(|count| {
             let scratch = Scratch::initialized();
             std::fs::remove_file(scratch.work().join(".tavern/queues/main.md"))
