@@ -377,7 +377,10 @@ pub(super) fn summarise(
             // A dead item has its own line.
             let need = lacking
                 .as_ref()
-                .filter(|_| item.status != Status::Dead)
+                .filter(|one| {
+                    let waits = |lack| NeedKind::of(lack).is_some();
+                    item.status != Status::Dead && one.lacks.iter().any(waits)
+                })
                 .and_then(|one| need::of(&one.lacks, None, item.id.as_ref(), &queue.id));
             if matches!(item.status, Status::Completed | Status::Cancelled) {
                 if let Some(id) = &item.id {

@@ -239,7 +239,9 @@ fn need_row(
         NeedKind::Answer => "a answers",
         NeedKind::Permission | NeedKind::Approval => "y approves",
         NeedKind::Release => "r releases",
-        NeedKind::Child => "Enter shows it",
+        NeedKind::Child | NeedKind::Blocked | NeedKind::Problem | NeedKind::Merge => {
+            "Enter shows it"
+        }
         NeedKind::Dead => "r revives",
     };
     SceneRow {

@@ -256,7 +256,7 @@ impl Listing {
                     });
                 }
                 // Needs for a person are listed below.
-                let is_told = |lack: &&Lack| lack.is_stuck() && NeedKind::of(lack).is_none();
+                let is_told = |lack: &&Lack| lack.is_stuck() && NeedKind::of_any(lack).is_none();
                 let lack = lacks[index].iter().find(is_told);
                 let is_faulty = readiness.is_faulty(number, index);
                 let is_unfit = lack.is_some_and(Lack::is_of_settings);

@@ -254,7 +254,7 @@ impl Draft {
 }
 
 /// Ranks after all needs for a person.
-const STUCK: (usize, &str) = (6, "stuck");
+const STUCK: (usize, &str) = (9, "stuck");
 
 fn word_of(need: NeedKind) -> (usize, &'static str) {
     match need {
@@ -264,6 +264,9 @@ fn word_of(need: NeedKind) -> (usize, &'static str) {
         NeedKind::Release => (3, "waits to be released"),
         NeedKind::Child => (4, "has a failed part"),
         NeedKind::Dead => (5, "dead"),
+        NeedKind::Merge => (6, "approved, not merged"),
+        NeedKind::Blocked => (7, "blocked"),
+        NeedKind::Problem => (8, "has a problem"),
     }
 }
 

@@ -152,7 +152,7 @@ fn a_person_talks_with_the_agent_and_the_item_is_as_it_was() {
         is_as_it_was(&scratch, task);
         let hint = match task {
             "T-1" => "tavern agent --once",
-            "T-2" => "tavern tell T-2",
+            "T-2" => "tavern answer T-2",
             _ => "tavern retry T-3",
         };
         ran.says("unchanged; your work is in").says(hint);
@@ -235,7 +235,7 @@ fn without_a_terminal_it_says_what_to_do_instead() {
     let scratch = board();
     let ran = scratch.run("tavern-agent", &["--chat", "T-2"]).ends(2);
     ran.says("standard input is not one")
-        .says("tavern tell T-2")
+        .says("tavern answer T-2")
         .says("tavern agent --once");
     let foreseen = scratch
         .run("tavern-agent", &["--chat", "T-2", "--dry-run"])

@@ -18,11 +18,17 @@ words! {
         Child "child",
         /// It used up its attempts.
         Dead "dead",
+        /// It depends on an item that is cancelled or missing.
+        Blocked "blocked",
+        /// Its text has a problem.
+        Problem "problem",
+        /// Its approved work is not merged yet.
+        Merge "merge",
     }
 }
 
 impl NeedKind {
-    /// Returns the kind; `None` if it does not wait for a person.
+    /// Returns the kind, if the item waits for a person's decision.
     pub fn of(lack: &Lack) -> Option<NeedKind> {
         Some(match lack {
             Lack::Answer(_) => NeedKind::Answer,
@@ -32,6 +38,20 @@ impl NeedKind {
             Lack::Release(_) => NeedKind::Release,
             Lack::Status(Status::Dead) => NeedKind::Dead,
             _ => return None,
+        })
+    }
+
+    /// Returns the kind, if only a person gets the item on: by a decision, or by mending the board.
+    pub fn of_any(lack: &Lack) -> Option<NeedKind> {
+        let is_lost = |status: &Option<Status>| matches!(status, None | Some(Status::Cancelled));
+        NeedKind::of(lack).or(match lack {
+            Lack::Problem { .. } | Lack::OwnDependency { .. } => Some(NeedKind::Problem),
+            // An item that is dead, a draft or waits is a need of its own.
+            Lack::Dependencies(open) if open.iter().any(|(_, status)| is_lost(status)) => {
+                Some(NeedKind::Blocked)
+            }
+            Lack::Status(Status::Approved) => Some(NeedKind::Merge),
+            _ => None,
         })
     }
 }
@@ -44,7 +64,7 @@ pub fn need_of<'l>(
 ) -> Option<(&'l Lack, NeedKind, String)> {
     let (lack, kind) = lacks
         .iter()
-        .find_map(|lack| Some((lack, NeedKind::of(lack)?)))?;
+        .find_map(|lack| Some((lack, NeedKind::of_any(lack)?)))?;
     let why = match (lack, reason) {
         (Lack::Answer(question), _) => question.clone(),
         (_, Some(reason)) if kind == NeedKind::Dead => reason.to_owned(),
