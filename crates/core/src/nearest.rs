@@ -19,9 +19,18 @@ pub struct Nearness {
     more: HashMap<u64, i64, Hasher>,
     /// Lines with an excess on one side.
     lines: BTreeMap<u64, Line>,
+    /// Items, by lane and name, with an excess of their own or of their keys.
+    items: HashMap<u64, ItemKeys, Hasher>,
     /// Sum of all excesses.
     apart: u64,
     other: String,
+}
+
+/// The excess of an item in the saved text, and the sum of those of its keys.
+#[derive(Debug, Default, PartialEq)]
+struct ItemKeys {
+    more: i64,
+    keys: u64,
 }
 
 /// A line with an excess on one side.
@@ -47,6 +56,7 @@ impl Nearness {
         let mut nearness = Nearness {
             more: HashMap::default(),
             lines: BTreeMap::new(),
+            items: HashMap::default(),
             apart: 0,
             other: String::new(),
         };
@@ -74,7 +84,10 @@ impl Nearness {
                 alike += 1 + line.boxes_apart(other) + line.replaced(other);
             }
         }
-        self.apart.saturating_sub(alike)
+        // An item with other keys is nearer than none, however many differ.
+        let in_both = self.items.values().filter(|item| item.more == 0);
+        let more: u64 = in_both.map(|item| item.keys.saturating_sub(1)).sum();
+        self.apart.saturating_sub(alike + more)
     }
 
     /// Replaces `span` of the other text by `text`. Only the touched lines are read, unless one of them is a heading.
@@ -124,8 +137,15 @@ impl Nearness {
                     if !is_nameless {
                         self.add(&(lane, "id", id), times);
                     }
+                    let before = self.apart;
                     for word in words_of(keys) {
                         self.add(&(lane, "key", &name, word), times);
+                    }
+                    let item = self.items.entry(hash(&(lane, &name))).or_default();
+                    item.more += times;
+                    item.keys = (item.keys + self.apart) - before;
+                    if *item == ItemKeys::default() {
+                        self.items.remove(&hash(&(lane, &name)));
                     }
                     title
                 }
@@ -306,6 +326,11 @@ mod tests {
             (
                 "  Do it.\n",
                 "  Do it, and that, and this as well, on the second of May\n",
+                true,
+            ),
+            (
+                "- [ ] Email it (after: Say hi, done_when: ls)\n",
+                "- [ ] Email it\n",
                 true,
             ),
             ("  Another's.\n", "  Mine.\n", false),
