@@ -47,6 +47,7 @@ impl Verb for Args {
         if let Some(commit) = &self.accept {
             return accept(context, &site, commit);
         }
+        site.board.settle()?;
         let named: Result<Vec<TaskId>, CliError> = self
             .tasks
             .iter()

@@ -422,3 +422,22 @@ fn our_own_board_has_no_problem_and_two_branches_of_it_merge() {
         &[&format!("{first}: Ours "), &format!("{last}: Theirs ")],
     );
 }
+
+#[test]
+fn an_approved_item_that_a_person_ticks_is_not_merged_without_an_event() {
+    let scratch =
+        Scratch::pending("- [ ] T-1: One (review: person)\n  ```sh\n  echo 1 >one\n  ```\n");
+    scratch.run("tavern-agent", &["--once"]).ends(0);
+    scratch.run("tavern-report", &["T-1", "--approve"]).ends(0);
+    let before = scratch.git(&["rev-parse", "tavern/integration"]);
+    scratch.change(MAIN, "- [ ] T-1", "- [x] T-1");
+    scratch
+        .run("tavern-merge", &["T-1"])
+        .ends(4)
+        .says("`T-1` is completed: only approved items are merged");
+    scratch
+        .run("tavern-merge", &[])
+        .ends(0)
+        .says("nothing to merge");
+    assert_eq!(before, scratch.git(&["rev-parse", "tavern/integration"]));
+}

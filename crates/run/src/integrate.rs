@@ -70,12 +70,18 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
 
 /// Integrates one approved task, in any queue. The caller holds the board's merge slot.
 pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
+    // A person may have ticked or changed it since.
+    site.board.settle()?;
     let Found { task, queue, .. } = match site.board.task(id) {
         Ok(found) if found.task.status() == Status::Approved => found,
-        Ok(_) | Err(tavern_store::Error::NoTask(_)) => {
-            return Ok(Integrated::Blocked(
-                "it was integrated meanwhile".to_owned(),
-            ));
+        Ok(found) => {
+            return Ok(Integrated::Blocked(format!(
+                "it is {} now",
+                found.task.status()
+            )));
+        }
+        Err(tavern_store::Error::NoTask(_)) => {
+            return Ok(Integrated::Blocked("it is in no queue now".to_owned()));
         }
         Err(error) => return Err(error.into()),
     };
