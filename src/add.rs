@@ -121,6 +121,10 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-add";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern add \"Log out (priority: 1)\" --done-when \"cargo test\"",
+        "tavern add \"Write the manual\" --after T-1 --queue docs --create",
+    ];
     const HAS_VARIABLES: bool = true;
     const FOR_AGENTS: bool = true;
 
@@ -129,6 +133,16 @@ impl Verb for Args {
         let (flag, words) = self.parent(context, &board)?;
         let typed = self.typed(&words)?;
         let parent = flag.clone().or_else(|| typed.parent.clone());
+        if let Some(item) = self.needs.iter().find_map(|need| {
+            let id = need.parse::<TaskId>().ok()?;
+            board.task(&id).is_ok().then_some(id)
+        }) {
+            let hint = format!("to have it completed first: --after {item}");
+            return Err(CliError::usage(
+                format!("--needs {item}: this is an item"),
+                hint,
+            ));
+        }
         let own = context.own_run();
         // An agent may only add children of the item that it holds, to an existing queue.
         let is_own = |run: &OwnRun| {

@@ -23,6 +23,10 @@ pub(super) mod name;
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-agent";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern agent --until-empty --max-usd 5",
+        "tavern agent --role reviewer --runner claude",
+    ];
 
     /// Not refused here: the loop has its own message for an agent that already works an item.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
@@ -146,11 +150,13 @@ pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<()
         .settings()
         .map_err(tavern_run::Error::from)?;
     if let Switch::Stopped(reason) | Switch::Paused(reason) = site.board.switch() {
+        let reason = if reason.is_empty() {
+            "it is paused"
+        } else {
+            &reason
+        };
         let message = format!("no new runs start here: {reason}");
-        return Err(CliError::refused(
-            message,
-            "remove .tavern/STOP or .tavern/PAUSE",
-        ));
+        return Err(CliError::refused(message, "tavern resume"));
     }
     preflight::begin(site, role)?;
     Ok(())

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::Arg;
 
+use super::error::CliError;
 use super::program::Program;
 
 /// A verb that is another one with flags.
@@ -21,7 +22,7 @@ pub(super) struct Alias {
     also: &'static [&'static str],
 }
 
-pub(super) const ALIASES: [Alias; 9] = [
+pub(super) const ALIASES: [Alias; 11] = [
     Alias {
         verb: "list",
         job: "List the items of the board, or of a queue",
@@ -38,7 +39,7 @@ pub(super) const ALIASES: [Alias; 9] = [
         of: "status",
         flags: &[],
         word: None,
-        also: &["view", "info"],
+        also: &["view", "info", "describe", "why"],
     },
     Alias {
         verb: "next",
@@ -95,6 +96,24 @@ pub(super) const ALIASES: [Alias; 9] = [
         also: &["revive"],
     },
     Alias {
+        verb: "stats",
+        job: "Show times, throughput, retries and spending",
+        arguments: "[QUEUE]",
+        of: "status",
+        flags: &["--stats"],
+        word: None,
+        also: &["cost", "spending", "usage"],
+    },
+    Alias {
+        verb: "redo",
+        job: "Undo the last undo",
+        arguments: "[ID]",
+        of: "undo",
+        flags: &["--redo"],
+        word: None,
+        also: &[],
+    },
+    Alias {
         verb: "reopen",
         job: "Have a completed or cancelled item done again",
         arguments: "ID",
@@ -132,6 +151,34 @@ impl Alias {
             usage = format!("tavern {} {}", self.verb, self.arguments).trim_end(),
             of = self.of,
         )
+    }
+
+    /// Returns the error for a line without the words that it needs.
+    pub(super) fn lacking(&self, typed: &[OsString]) -> Option<CliError> {
+        let needed = self.arguments.split(' ').filter(|word| !word.is_empty());
+        let needed = needed.filter(|word| !word.starts_with('[')).count();
+        let is_word = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"-");
+        // A value of a flag, or text from standard input, counts too: the aliased verb looks closer.
+        let given = typed.iter().filter(|word| is_word(word) || **word == *"-");
+        let message = if given.clone().next().is_none() && needed > 0 {
+            "name the item"
+        } else if given.count() < needed && typed.iter().all(|word| is_word(&word)) {
+            "type the words, too"
+        } else {
+            return None;
+        };
+        let hint = format!("tavern {} {}", self.verb, self.arguments);
+        Some(CliError::usage(message.to_owned(), hint))
+    }
+
+    /// Returns a line for each item, if the verb takes only items.
+    pub(super) fn of_each_item(&self, typed: Vec<OsString>) -> Vec<Vec<OsString>> {
+        let is_word = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"-");
+        if self.arguments != "ID" || self.of == "status" || !typed.iter().all(|word| is_word(&word))
+        {
+            return vec![typed];
+        }
+        typed.into_iter().map(|word| vec![word]).collect()
     }
 
     /// Returns the arguments for the aliased verb.

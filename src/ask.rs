@@ -66,6 +66,7 @@ impl Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-ask";
+    const EXAMPLES: &'static [&'static str] = &["tavern ask \"did we check the backups before?\""];
 
     /// An agent may ask questions, but not queue work.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {

@@ -93,6 +93,10 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-claim";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern claim T-3 --dry-run",
+        "claim=$(tavern claim --pid $$ --format env) && eval \"export $claim\"",
+    ];
     const HAS_VARIABLES: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

@@ -15,6 +15,7 @@ pub struct Args {}
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-commit";
+    const EXAMPLES: &'static [&'static str] = &["tavern commit"];
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

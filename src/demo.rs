@@ -60,6 +60,7 @@ const STEPS: [(&str, &str); 11] = [
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-demo";
+    const EXAMPLES: &'static [&'static str] = &["tavern demo"];
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

@@ -58,6 +58,7 @@ struct CommitLine<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-diff";
+    const EXAMPLES: &'static [&'static str] = &["tavern diff T-3"];
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

@@ -84,6 +84,7 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-edit";
+    const EXAMPLES: &'static [&'static str] = &["tavern edit T-3", "tavern edit main --texts"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
@@ -261,7 +262,7 @@ impl Copy {
             .map_or(queue, queue_of)
             .map_err(|error| match error {
                 Error::NoQueue(name) => {
-                    let hint = "list the items: tavern status --items; the queues: tavern queue";
+                    let hint = "list the items: tavern list; the queues: tavern queue";
                     CliError::usage(format!("no queue, file or item `{name}`"), hint)
                 }
                 error => error.into(),

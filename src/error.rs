@@ -77,10 +77,10 @@ impl CliError {
 
     /// Returns an error if a `PAUSE` or `STOP` file is set; `None` if not.
     pub fn switched(exit: Exit, switch: &Switch) -> Option<CliError> {
-        let (state, file, reason) = match switch {
+        let (state, reason) = match switch {
             Switch::On => return None,
-            Switch::Paused(reason) => ("paused", "PAUSE", reason),
-            Switch::Stopped(reason) => ("stopped", "STOP", reason),
+            Switch::Paused(reason) => ("paused", reason),
+            Switch::Stopped(reason) => ("stopped", reason),
         };
         let reason = if reason.is_empty() {
             String::new()
@@ -88,7 +88,7 @@ impl CliError {
             format!(": {reason}")
         };
         let message = format!("the board is {state}{reason}");
-        Some(CliError::new(exit, message).with_hint(format!("to go on: rm .tavern/{file}")))
+        Some(CliError::new(exit, message).with_hint("to go on: tavern resume".to_owned()))
     }
 
     /// Returns an error for standard output that can't be written. A reader that has ended (`tavern log |

@@ -10,7 +10,7 @@ use tavern_store::{Board, Claimed, Found};
 
 use super::{CliError, Context, ItemName};
 
-/// Whether it is only said what would be done.
+/// Whether changes are only printed.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct DryRun {
     /// Print the changes without making them
@@ -18,7 +18,7 @@ pub struct DryRun {
     pub dry_run: bool,
 }
 
-/// What is typed of an item that somebody holds.
+/// Flags that name a held item.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HeldItemFlags {
     /// The item
@@ -133,7 +133,12 @@ pub struct NewItemFlags {
     pub priority: Option<u8>,
 
     /// An item that must be completed first; may be given several times
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    #[arg(
+        long,
+        visible_alias = "depends-on",
+        value_name = "ID",
+        value_delimiter = ','
+    )]
     pub after: Vec<ItemName>,
 
     /// A tag; may be given several times

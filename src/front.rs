@@ -91,8 +91,16 @@ fn start(arguments: &[OsString]) -> Exit {
         if handed.iter().any(asks) {
             return end(print(|page| page.write_all(alias.help().as_bytes())));
         }
+        if let Some(lacking) = alias.lacking(&handed) {
+            return end(Err(lacking));
+        }
         let called = format!("tavern {}", alias.program().verb());
-        return alias.program().start(&called, &alias.arguments(handed));
+        let lines = alias.of_each_item(handed).into_iter();
+        let ends = lines.map(|line| alias.program().start(&called, &alias.arguments(line)));
+        return ends.fold(
+            Exit::Done,
+            |end, next| if end == Exit::Done { next } else { end },
+        );
     }
     match named(verb) {
         Some(program) => program.start(&format!("tavern {verb}"), &handed),
@@ -108,7 +116,11 @@ static OTHERS: [Program; 3] = [
 ];
 
 /// Verbs of other programs, and ours that do the same.
-const ALSO: [(&str, &str); 5] = [
+const ALSO: [(&str, &str); 9] = [
+    ("doctor", "check"),
+    ("lint", "check"),
+    ("logs", "log"),
+    ("validate", "check"),
     ("new", "add"),
     ("create", "add"),
     ("take", "claim"),
@@ -130,6 +142,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Look",
         &[
             "status",
+            "stats",
             "list",
             "show",
             "next",
@@ -146,7 +159,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Steer",
         &[
             "approve", "reject", "answer", "retry", "reopen", "cancel", "pause", "resume", "tell",
-            "release", "edit", "undo", "merge",
+            "release", "edit", "undo", "redo", "merge",
         ],
     ),
     ("In scripts", &["claim", "spawn", "report", "renew", "reap"]),

@@ -2,7 +2,6 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use super::examples::examples;
 use super::shared::Shared;
 
 /// Details stand above the usage, as wide as the terminal.
@@ -12,8 +11,8 @@ const LAYOUT: &str =
 const COMMON: &str = "Common options: --dir FOLDER, --format FORMAT, --json, --quiet, --color WHEN, --trust; see `tavern help`";
 
 /// Returns `command`, a verb's, with its help laid out.
-pub(super) fn laid_out(command: Command, verb: &str) -> Command {
-    let lines = examples(verb).iter().map(|line| format!("\n  {line}"));
+pub(super) fn laid_out(command: Command, examples: &[&str]) -> Command {
+    let lines = examples.iter().map(|line| format!("\n  {line}"));
     let command = command.after_help(format!(
         "{COMMON}\n\nExamples:{}",
         lines.collect::<String>()

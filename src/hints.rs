@@ -57,7 +57,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         }
         Refusal::OwnWork { task, .. } => {
             format!(
-                "have another agent review it: tavern claim {task} --role reviewer, or approve it yourself: tavern approve {task}"
+                "have another agent review it: tavern claim {task} --role reviewer; if you are another person: TAVERN_AGENT=YOUR-NAME tavern approve {task}"
             )
         }
         Refusal::OtherCommit { task, .. } => format!("review that one: tavern status {task}"),
@@ -110,13 +110,13 @@ pub(super) fn store(error: &Error) -> Option<String> {
             "move some to another file in .tavern/queues/, or archive ended items: `archive:` in config.yaml".into()
         }
         Error::NoTask(task) => {
-            format!("list the items: tavern status --items; for the history of a removed one: tavern log {task}")
+            format!("list the items: tavern list; for the history of a removed one: tavern log {task}")
         }
         Error::NoItemAt { nearest: Some((line, title)), .. } => {
             format!("one starts at line {line}: {}", human::title(title))
         }
         Error::NoItemAt { queue, .. } | Error::Changed { queue, .. } => {
-            format!("list the items: tavern status {} --items", quoted(queue))
+            format!("list the items: tavern list {}", quoted(queue))
         }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
         Error::NoLane(_) => "say in its front matter which heading is one, such as `lanes: {Offen: pending}`".into(),
@@ -284,7 +284,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         }),
         Lack::Touches { task, .. } => format!("for its progress: tavern status {task}"),
         Lack::FailedChild(child) => {
-            format!("tavern retry {child}, or --cancel to go on without it")
+            format!("tavern retry {child}, or tavern cancel {child} to go on without it")
         }
         Lack::Dependencies(open) => {
             // A dependency without an ID can't be named.
@@ -456,6 +456,14 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(word)) = error.get(kind) else {
         return;
     };
+    let has_last = command
+        .get_arguments()
+        .any(|argument| argument.get_long() == Some("last"));
+    if error.kind() == ErrorKind::UnknownArgument && word.starts_with("-n") && has_last {
+        let tip = ContextValue::StyledStrs(vec!["to limit their number: --last N".into()]);
+        error.insert(ContextKind::Suggested, tip);
+        return;
+    }
     if word.parse::<ItemName>().is_err() {
         return;
     }
@@ -474,6 +482,22 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
 
 /// Hints for verbs of other programs.
 const VERBS: &[(&[&str], &str)] = &[
+    (
+        &["set", "update", "move", "mv", "rename", "modify"],
+        "change an item in your editor: tavern edit ID",
+    ),
+    (
+        &["blocked", "stuck"],
+        "what waits, and for what: tavern list; one item: tavern show ID",
+    ),
+    (
+        &["config", "settings"],
+        "edit .tavern/config.yaml, then: tavern check config.yaml",
+    ),
+    (
+        &["clean", "cleanup", "gc", "prune"],
+        "clean up after processes that died: tavern reap",
+    ),
     (
         &["start", "run", "work"],
         "work the items: tavern agent; a whole list with several agents: tavern drain",

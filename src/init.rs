@@ -68,6 +68,7 @@ struct Setting {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-init";
+    const EXAMPLES: &'static [&'static str] = &["tavern init --runner claude"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let here = self.place(context);

@@ -109,6 +109,8 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-learn";
+    const EXAMPLES: &'static [&'static str] =
+        &["tavern learn \"The API needs a trailing slash\" --tag api"];
 
     /// An agent may add learnings in its run, and look up learnings.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {

@@ -25,7 +25,6 @@ mod chat;
 mod complete;
 mod context;
 mod error;
-mod examples;
 mod exit;
 mod flags;
 mod help;

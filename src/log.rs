@@ -73,6 +73,8 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-log";
+    const EXAMPLES: &'static [&'static str] =
+        &["tavern log T-1 --diff", "tavern log --since 2h --follow"];
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
@@ -140,7 +142,7 @@ impl Args {
         seen: u64,
     ) -> Result<(), CliError> {
         if let (Some(task), None) = (task, &self.agent) {
-            let hint = "list the items: tavern status --items; all events: tavern log".to_owned();
+            let hint = "list the items: tavern list; all events: tavern log".to_owned();
             board
                 .task(task)
                 .map_err(|error| CliError::from(error).with_hint(hint))?;
@@ -338,7 +340,7 @@ pub(super) fn deed(entry: &Entry) -> String {
         line.push_str(&format!(": {what}"));
     }
     if entry.to() == Some(Status::Dead) {
-        line.push_str(" (its attempts are used up)");
+        line.push_str(" (not retried)");
     }
     line
 }

@@ -41,6 +41,7 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-merge";
+    const EXAMPLES: &'static [&'static str] = &["tavern merge --dry-run", "tavern merge T-1"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.site(context.board()?)?;

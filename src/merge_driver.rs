@@ -35,6 +35,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-merge-driver";
+    const EXAMPLES: &'static [&'static str] = &["tavern merge-driver base.md ours.md theirs.md"];
     // It prints no records, and git passes a person's variables on to it.
     const HAS_VARIABLES: bool = true;
     const FOR_AGENTS: bool = true;

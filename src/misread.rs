@@ -1,7 +1,8 @@
 //! Lines that were probably meant as items but are not, in a queue without other open items.
 
 use tavern_core::document::Item;
-use tavern_core::problem::{Position, Problem};
+use tavern_core::problem::{Position, Problem, Severity};
+use tavern_sys::process::quoted;
 
 use super::overview::queue_read::QueueRead;
 use super::{Context, human};
@@ -39,4 +40,38 @@ hint: {hint}",
         is_any = true;
     }
     is_any
+}
+
+/// Prints the keys in titles of open items that are not read as such, because of a typo or a wrong value.
+pub(super) fn tell_keys(context: &Context, read: &[QueueRead<'_>]) {
+    for QueueRead {
+        text,
+        document,
+        problems,
+    } in read
+    {
+        let is_of_open = |problem: &Problem| {
+            let mut items = document.items().iter();
+            items.any(|item| !item.status.is_ended() && item.span.contains(&problem.span.start))
+        };
+        let is_key = |problem: &&Problem| {
+            matches!(problem.code, "unknown-key" | "wrong-type")
+                && problem.severity == Severity::Warning
+                && is_of_open(problem)
+        };
+        let mut keys = problems.iter().filter(is_key);
+        let Some(first) = keys.next() else {
+            continue;
+        };
+        let line = Position::of(&text.content, first.span.start).line;
+        let more = match keys.count() {
+            0 => String::new(),
+            more => format!("; {more} more: tavern check {}", quoted(&text.queue.id)),
+        };
+        let (message, hint) = (human::words(&first.message), &first.hint);
+        let id = &text.queue.id;
+        context
+            .out
+            .note(format!("{id}:{line}: {message}; {hint}{more}"));
+    }
 }

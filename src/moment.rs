@@ -30,10 +30,21 @@ fn named_day(text: &str, today: NaiveDate) -> Option<NaiveDate> {
     }
 }
 
+/// Returns `1 hour` as `1h`.
+fn in_short(text: &str) -> Option<String> {
+    let (number, unit) = text.split_once(' ')?;
+    let unit = ["second", "minute", "hour", "day"]
+        .into_iter()
+        .find(|name| unit.strip_suffix('s').unwrap_or(unit) == *name)?;
+    Some(format!("{number}{}", &unit[..1]))
+}
+
 fn read<Z: TimeZone>(text: &str, local: &DateTime<Z>) -> Result<Timestamp, String> {
     let (now, zone) = (local.to_utc(), local.timezone());
     let bad = || "not a time such as 2026-11-22T10:00, 10:00, yesterday or \"2h ago\"".to_owned();
     let ago = text.strip_suffix("ago").map(str::trim);
+    let short = ago.and_then(in_short);
+    let ago = short.as_deref().or(ago);
     // `2h`, but no bare number.
     let ago = ago.or_else(|| Some(text).filter(|text| text.ends_with(|c: char| c.is_alphabetic())));
     if let Some(period) = ago.and_then(|ago| ago.parse::<Period>().ok()) {
@@ -92,6 +103,9 @@ mod tests {
             ("13:00", "2026-11-21T13:00:00Z"),
             ("2h ago", "2026-11-22T10:00:00Z"),
             ("1d2h ago", "2026-11-21T10:00:00Z"),
+            ("2h", "2026-11-22T10:00:00Z"),
+            ("1 hour ago", "2026-11-22T11:00:00Z"),
+            ("30 minutes ago", "2026-11-22T11:30:00Z"),
             ("today", "2026-11-22T00:00:00Z"),
             ("yesterday", "2026-11-21T00:00:00Z"),
         ];

@@ -24,6 +24,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-notify";
+    const EXAMPLES: &'static [&'static str] = &["tavern notify --test"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.site(context.board()?)?;

@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 
 use serde_json::json;
 
+use tavern_core::task::TaskId;
 use tavern_store::Switch;
 
 use super::{CliError, Context, Exit, Verb};
@@ -25,9 +26,19 @@ pub struct Pause {
 
 impl Verb for Pause {
     const NAME: &'static str = "tavern-pause";
+    const EXAMPLES: &'static [&'static str] = &["tavern pause lunch"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
+        if let [word] = self.why.as_slice() {
+            let task = word.parse::<TaskId>().ok();
+            if let Some(found) = task.and_then(|task| board.task(&task).ok()) {
+                let id = found.task.id;
+                let message = format!("`{id}` is an item, and this pauses the whole board");
+                let hint = format!("pause its run: tavern tell {id} --pause \"why\"");
+                return Err(CliError::usage(message, hint));
+            }
+        }
         let why = self.why.join(" ");
         let text = if why.is_empty() {
             String::new()
@@ -49,6 +60,7 @@ pub struct Resume {}
 
 impl Verb for Resume {
     const NAME: &'static str = "tavern-resume";
+    const EXAMPLES: &'static [&'static str] = &["tavern resume"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -200,6 +200,13 @@ impl Context {
     /// Returns the queue that `--queue` names.
     pub fn queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         take_over(board)?;
+        // The usual one, unless another is the only one.
+        if name == MAIN
+            && let Ok([only]) = board.queues().as_deref()
+            && only.id != MAIN
+        {
+            return Ok(only.clone());
+        }
         self.named_queue(board, name, FLAG)
     }
 
@@ -266,6 +273,9 @@ impl Context {
         Ok(board.queue(name, &self.here())?)
     }
 }
+
+/// The queue of commands that name none.
+const MAIN: &str = "main";
 
 /// Flag by which most programs name a queue.
 const FLAG: &str = "--queue ";

@@ -49,6 +49,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-plan";
+    const EXAMPLES: &'static [&'static str] = &["tavern plan \"Build a login page\" --draft"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

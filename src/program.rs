@@ -24,6 +24,8 @@ use tavern_sys::process::keep_inherited;
 pub struct Program {
     /// The program's name, such as `tavern-check`.
     pub name: &'static str,
+    /// Command lines for its help.
+    pub(super) examples: &'static [&'static str],
     augment: fn(Command) -> Command,
     run: fn(&ArgMatches, &Context) -> Result<Exit, CliError>,
 }
@@ -93,6 +95,7 @@ impl Program {
     pub(super) const fn of<V: Verb>() -> Program {
         Program {
             name: V::NAME,
+            examples: V::EXAMPLES,
             augment: V::augment_args,
             run: run::<V>,
         }
@@ -121,7 +124,7 @@ impl Program {
         // The verb's arguments come last, so that its own description becomes the program's help.
         let shared = Shared::augment_args(Command::new(self.name)).next_help_heading(None);
         let whole = (self.augment)(shared).version(env!("CARGO_PKG_VERSION"));
-        help::laid_out(whole, self.verb())
+        help::laid_out(whole, self.examples)
     }
 
     /// Runs the program with `arguments`, without the program's name; `called` is the name that the user typed.
@@ -216,5 +219,35 @@ pub(super) fn usage(error: &clap::Error) -> Exit {
             failed.print();
             failed.exit
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verb_has_examples_that_it_understands() {
+        for program in PROGRAMS {
+            assert!(!program.examples.is_empty(), "{}", program.name);
+            for line in program.examples {
+                let (_, rest) = line.split_once("tavern ").expect("it calls Tavern");
+                let rest = rest.split([')', '|']).next().unwrap_or_default();
+                let words = words(&rest.replace("$$", "1"));
+                assert_eq!(words.first().map(String::as_str), Some(program.verb()));
+                let parsed = program.command().try_get_matches_from(&words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    /// Returns the words of a command line, in which `"` quotes.
+    fn words(line: &str) -> Vec<String> {
+        let parts = line.split('"').enumerate();
+        let words = parts.flat_map(|(at, part)| match at % 2 {
+            1 => vec![part.to_owned()],
+            _ => part.split_whitespace().map(str::to_owned).collect(),
+        });
+        words.collect()
     }
 }

@@ -67,6 +67,8 @@ struct QueueChange<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-queue";
+    const EXAMPLES: &'static [&'static str] =
+        &["tavern queue", "tavern queue add urgent --priority 0"];
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.action == QueueAction::List {

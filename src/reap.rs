@@ -18,6 +18,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-reap";
+    const EXAMPLES: &'static [&'static str] = &["tavern reap --dry-run"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let site = context.quick_site(context.board()?)?;

@@ -57,6 +57,10 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-release";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern release T-1 --force --reason \"Rosie is at lunch\"",
+        "tavern release T-3 --reopen --reason \"it broke again\"",
+    ];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -30,6 +30,7 @@ struct Record {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-renew";
+    const EXAMPLES: &'static [&'static str] = &["tavern renew T-1 --token 3"];
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         run.holds(&self.held.task, self.held.token)

@@ -35,6 +35,10 @@ struct Reported<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-report";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern report T-1 --token 3 --done",
+        "tavern report T-1 --approve",
+    ];
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         run.holds(&self.held.task, self.held.token)
@@ -222,7 +226,9 @@ fn unclaimed(task: &TaskId, status: Status) -> CliError {
 /// Returns the error for a claimed item that was not worked yet, so that its folder does not exist.
 fn unworked(held: &Claimed) -> CliError {
     let (task, token) = (&held.task.id, held.lease.token);
-    let hint = format!("work it: tavern spawn {task} --token {token}");
+    let hint = format!(
+        "run its agent: tavern spawn {task} --token {token}; to work it by hand: git worktree add -b tavern/{task} .tavern/worktrees/{task} tavern/integration, and commit there; without a worktree: (worktree: false) in the item"
+    );
     CliError::usage(format!("`{task}` has had no run yet"), hint)
 }
 

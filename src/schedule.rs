@@ -74,6 +74,7 @@ struct ListRecord<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-schedule";
+    const EXAMPLES: &'static [&'static str] = &["tavern schedule --list"];
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.list {

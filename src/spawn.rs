@@ -63,6 +63,7 @@ impl<'a> Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-spawn";
+    const EXAMPLES: &'static [&'static str] = &["tavern spawn T-1 --token 3"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let mut site = context.site(context.board()?)?;

@@ -137,6 +137,11 @@ fn status_named(name: &str) -> Result<Status, String> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-status";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern status T-2",
+        "tavern status --since yesterday",
+        "tavern status --items --json",
+    ];
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {

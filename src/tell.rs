@@ -92,6 +92,10 @@ enum When {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-tell";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern tell T-1 \"In Sindarin, please.\"",
+        "tavern tell T-1 --pause \"Wait for the new schema.\"",
+    ];
 
     /// Lets an agent send messages in its own name, but not to itself.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {

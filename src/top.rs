@@ -19,6 +19,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-top";
+    const EXAMPLES: &'static [&'static str] = &["tavern top main"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if view::can_draw(context) {

@@ -51,6 +51,7 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-trust";
+    const EXAMPLES: &'static [&'static str] = &["tavern trust", "tavern trust --yes TODO.md"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board_or_place(&self.files)?;

@@ -58,6 +58,7 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-undo";
+    const EXAMPLES: &'static [&'static str] = &["tavern undo --dry-run", "tavern undo T-2"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;

@@ -10,6 +10,9 @@ pub trait Verb: clap::Args {
     /// The program's name, such as `tavern-check`.
     const NAME: &'static str;
 
+    /// Command lines for its help.
+    const EXAMPLES: &'static [&'static str];
+
     /// Whether it can print shell variables; other verbs refuse `--format env` before they act.
     const HAS_VARIABLES: bool = false;
 

@@ -41,6 +41,7 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-watch";
+    const EXAMPLES: &'static [&'static str] = &["tavern watch --every 1m"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if self.every.is_some_and(Period::is_zero) {

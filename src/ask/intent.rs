@@ -1,6 +1,6 @@
 //! Whether words ask a question or request work. Pure.
 
-/// What somebody wants who says something to the board.
+/// Whether words for the board are a question or a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Intent {
     /// To know something

@@ -43,6 +43,8 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-check";
+    const EXAMPLES: &'static [&'static str] =
+        &["tavern check TODO.md", "tavern check --fix --dry-run"];
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.fix { Err(run.refused()) } else { Ok(()) }

@@ -463,7 +463,7 @@ fn switches(board: &Board, faults: &mut Faults<'_>) {
     };
     let (message, hint) = (
         format!("while this file is here, {words}{reason}"),
-        format!("rm {}", quoted(&path)),
+        "tavern resume".to_owned(),
     );
     faults.warning("switched-off", &path, message, hint);
 }

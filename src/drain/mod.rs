@@ -68,7 +68,7 @@ pub struct Args {
     pub files: Vec<String>,
 
     /// The number of agents; or the number for each role, and of all at once: `coder=3,reviewer=1,all=2`
-    #[arg(long, short = 'a', default_value = "2", value_name = "N|ROLE=N,…")]
+    #[arg(long, aliases = ["parallel", "jobs"], short = 'a', short_alias = 'j', default_value = "2", value_name = "N|ROLE=N,…")]
     pub agents: Crew,
 
     /// The role of the agents: they take items for this role
@@ -104,6 +104,11 @@ pub struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-drain";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern drain TODO.md --dry-run",
+        "tavern drain TODO.md --agents 3 --max-usd 10",
+        "tavern drain --agents coder=2,reviewer=1 --junit result.xml",
+    ];
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
@@ -151,6 +156,7 @@ impl Verb for Args {
             let texts = QueueRead::texts(&site.board, &queues);
             let read = QueueRead::all(&texts);
             let has_no_lane = left_alone::tell(context, &read);
+            misread::tell_keys(context, &read);
             misread::tell(context, &read) || has_no_lane
         };
         unfit::refuse(&site, &queues, &crew, errors.as_deref())?;

@@ -247,7 +247,14 @@ impl Listing {
                     let id = task.filter(|_| item.status == Status::Dead)?;
                     document.task(item, id.clone()).reason().map(str::to_owned)
                 };
-                if let Some(need) = need::of(&lacks[index], reason().as_deref(), task, &queue.id) {
+                let need = need::of(&lacks[index], reason().as_deref(), task, &queue.id);
+                if let Some(mut need) = need {
+                    let of_text = || problem(item, problems, lacks[index].first());
+                    if need.need == NeedKind::Problem
+                        && let Some(words) = of_text()
+                    {
+                        need.why = words;
+                    }
                     listing.needs.push(NeedLine {
                         queue: queue.id.clone(),
                         line,

@@ -59,6 +59,8 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-report-html";
+    const EXAMPLES: &'static [&'static str] =
+        &["tavern report-html --since yesterday -o page.html"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if let Some(name) = self.queues.iter().find(|name| name.ends_with(".html")) {

@@ -73,6 +73,10 @@ struct Shown<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-runs";
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern runs list --outcome failed",
+        "tavern runs cat T-3 prompt.md",
+    ];
 
     /// An agent may look at all runs.
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {

@@ -78,6 +78,7 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-serve";
+    const EXAMPLES: &'static [&'static str] = &["tavern serve --write --port 8080"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if let Some(address) = self.queues.iter().find(|name| as_address(name).is_some()) {

@@ -5,8 +5,10 @@ use std::fmt::Display;
 use crate::{CliError, Context, hints, human, need};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
 use tavern_core::event::Kind;
+use tavern_core::front::DEFAULT_PRIORITY;
 use tavern_core::lease::{Freshness, Lease};
 use tavern_core::need::NeedKind;
+use tavern_core::problem::listed;
 use tavern_core::steps::Steps;
 use tavern_core::task::{Expected, Mode, Status, Task, TaskId, Timestamp};
 use tavern_run::artifacts::Artifacts;
@@ -220,6 +222,12 @@ impl<'a> FullItem<'a> {
         rows.add_some("steps", steps);
         let role = task.role.as_ref();
         rows.add_some("role", role.filter(|role| *role != DEFAULT_ROLE));
+        rows.add_some(
+            "priority",
+            Some(task.priority).filter(|priority| *priority != DEFAULT_PRIORITY),
+        );
+        let tags = Some(listed(&task.tags)).filter(|tags| !tags.is_empty());
+        rows.add_some("tags", tags);
         rows.add_some("reason", task.reason());
         rows.add_some("woken by", task.trigger.as_ref());
         if let Some(question) = task.question() {
@@ -357,6 +365,10 @@ impl<'a> FullItem<'a> {
         for run in &self.runs {
             let reason = run.reason.as_deref().unwrap_or_default();
             rows.add("run", format!("{} {}: {reason}", run.run, run.state()));
+        }
+        let usd: f64 = self.runs.iter().map(|run| run.usage.usd).sum();
+        if usd > 0.0 {
+            rows.add("cost", format!("${usd:.2}"));
         }
         if !self.kept.is_empty() || task.commit().is_some() {
             let places = if self.kept.is_empty() {

@@ -583,7 +583,7 @@ function connect() {
   on("items", (told) => {
     state.items = told.items;
     state.leftOut = told.left_out;
-    byId("left-out").textContent = `${leftOut()} more are left out here; all of them: tavern status --items`;
+    byId("left-out").textContent = `${leftOut()} more are left out here; all of them: tavern list`;
     shows("left-out", leftOut() > 0);
     drawItems();
     drawOpenDeeds();

@@ -727,7 +727,7 @@ fn pause_and_stop_say_how_to_go_on() {
         .run("tavern-add", &["x", "-m", "```sh\ntrue\n```"])
         .succeeds();
     scratch.write(".tavern/PAUSE", "lunch\n");
-    let paused = "error: the board is paused: lunch\nhint: to go on: rm .tavern/PAUSE\n";
+    let paused = "error: the board is paused: lunch\nhint: to go on: tavern resume\n";
     says(&scratch, &scratch.run("tavern-claim", &[]), 3, paused);
     says(
         &scratch,
@@ -743,7 +743,7 @@ fn pause_and_stop_say_how_to_go_on() {
             .starts_with("the board is paused: lunch\n")
     );
     scratch.write(".tavern/STOP", "");
-    let stopped = "error: the board is stopped\nhint: to go on: rm .tavern/STOP\n";
+    let stopped = "error: the board is stopped\nhint: to go on: tavern resume\n";
     says(
         &scratch,
         &scratch.run("tavern-claim", &["--wait"]),

@@ -235,7 +235,7 @@ fn without_a_terminal_it_says_what_to_do_instead() {
     let scratch = board();
     let ran = scratch.run("tavern-agent", &["--chat", "T-2"]).ends(2);
     ran.says("standard input is not one")
-        .says("tavern answer T-2")
+        .says("tavern tell T-2")
         .says("tavern agent --once");
     let foreseen = scratch
         .run("tavern-agent", &["--chat", "T-2", "--dry-run"])

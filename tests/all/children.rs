@@ -144,13 +144,13 @@ fn children_that_fail_do_what_is_set_for_each() {
     shown
         .says("child       T-1.1 (dead): Fails")
         .says("child       T-1.3 (completed): Succeeds the second time")
-        .says("to do       tavern retry T-1.2, or --cancel to go on without it")
+        .says("to do       tavern retry T-1.2, or tavern cancel T-1.2 to go on without it")
         .says_not("release T-1.1");
     scratch
         .run("tavern-status", &["T-1.2"])
         .ends(0)
         .says("parent      T-1 (waiting)");
-    let needed = "waits for you:\n  T-1: its child T-1.2 failed — tavern retry T-1.2, or --cancel to go on without it\n";
+    let needed = "waits for you:\n  T-1: its child T-1.2 failed — tavern retry T-1.2, or tavern cancel T-1.2 to go on without it\n";
     scratch.run("tavern-status", &[]).ends(0).says(needed);
     let refused = scratch.run("tavern-claim", &["--task", "T-1"]).ends(3);
     refused
@@ -512,7 +512,7 @@ fn a_plain_checklist_grows_while_it_is_drained() {
             .ends(code)
     };
     drain("exit 3", 1).says(
-        "  its child T-1.1 failed\n  to do: tavern retry T-1.1, or --cancel to go on without it",
+        "  its child T-1.1 failed\n  to do: tavern retry T-1.1, or tavern cancel T-1.1 to go on without it",
     );
     let todo = scratch.read("TODO.md");
     has(&todo, &["T-1.1: Part"]);

@@ -683,13 +683,12 @@ fn what_would_wait_for_its_own_item_is_refused_within_its_run() {
 fn what_is_not_on_a_board_of_one_file_is_told_with_what_is() {
     let scratch = with_file(&item("one"));
     drain(&scratch, &["TODO.md"]).ends(0);
-    for line in ["tavern-add two", "tavern-plan two"] {
-        scratch
-            .line(line)
-            .run()
-            .ends(2)
-            .says("hint: name an existing one: --queue TODO.md");
+    // The only queue is meant where none is named.
+    for line in ["tavern-add two", "tavern-plan three"] {
+        scratch.line(line).run().ends(0);
     }
+    let list = scratch.read("TODO.md");
+    assert!(list.contains("two") && list.contains("three"), "{list}");
     let crew = scratch
         .run("tavern-drain", &["TODO.md", "--agents", "coder=1,nosuch=1"])
         .ends(2);
@@ -1755,4 +1754,19 @@ fn what_waits_behind_an_item_that_a_person_has_to_allow_waits_for_a_person() {
         "- [ ] T-1: One (approve: start)\n  ```sh\n  echo 1 >one.txt\n  ```\n- [ ] T-2: Two (after: T-1)\n  ```sh\n  echo 2 >two.txt\n  ```\n",
     );
     drain(&scratch, &["TODO.md"]).ends(8);
+}
+
+#[test]
+fn a_key_with_a_typo_is_told_before_anything_is_worked() {
+    let list =
+        "- [ ] One (prioritty: 1)\n  ```sh\n  echo 1 >one\n  ```\n- [x] Old (prioritty: 1)\n";
+    let scratch = with_file(list);
+    let ran = drain(&scratch, &["TODO.md"]).ends(0);
+    let (told, _) = ran.stderr.split_once("draining").expect("it begins");
+    assert!(
+        told.contains("TODO.md:1: unknown key `prioritty`")
+            && told.contains("did you mean `priority`?"),
+        "{ran}"
+    );
+    assert!(!ran.stderr.contains("more: tavern check"), "{ran}");
 }

@@ -272,6 +272,10 @@ fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
         ("take -n", "claim -n"),
         ("queues", "queue"),
         ("help rm", "help cancel"),
+        ("describe T-1", "show T-1"),
+        ("stats main", "status main --stats"),
+        ("list --queue main", "list main"),
+        ("list --queue=main --json", "list main --format json"),
     ] {
         let [ran, same] = [line, same].map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
@@ -279,7 +283,27 @@ fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
         });
         assert_eq!(ran.stdout, same.stdout, "{line}");
     }
+    for verb in ["retry", "approve", "cancel"] {
+        let ran = scratch.run("tavern", &[verb]).ends(2);
+        ran.says(&format!("error: name the item\nhint: tavern {verb} ID"));
+    }
+    scratch
+        .run("tavern", &["reject", "T-1"])
+        .ends(2)
+        .says("hint: tavern reject ID \"WHY\"");
+    scratch
+        .run("tavern", &["pause", "T-1"])
+        .ends(2)
+        .says("tavern tell T-1 --pause");
     scratch.run("tavern", &["create", "Two"]).ends(0);
+    let ran = scratch
+        .run("tavern", &["add", "Three", "--needs", "T-1"])
+        .ends(2);
+    ran.says("to have it completed first: --after T-1");
+    scratch
+        .run("tavern", &["log", "-n", "2"])
+        .ends(2)
+        .says("--last N");
     scratch.run("tavern", &["rm", "T-1"]).ends(0);
     scratch.stands("T-1", "cancelled", 0);
     scratch.run("tavern", &["reopen", "T-1"]).ends(0);
@@ -307,7 +331,7 @@ fn what_people_type_first_is_a_verb() {
     tavern("cancel T-2 unneeded").ends(0);
     assert_eq!(scratch.item("T-2")["reason"], "unneeded");
     tavern("retry T-2").ends(4).says("tavern reopen T-2");
-    tavern("reject T-1").ends(2).says("--reject");
+    tavern("reject T-1").ends(2).says("tavern reject ID");
     tavern("pause lunch")
         .ends(0)
         .says("paused; to go on: tavern resume");

@@ -180,7 +180,7 @@ const SAID: &[&str] = &[
     "tavern add 'One more, that no agent can take' --role scribe --needs no-such-program",
     "tavern plan --dry-run 'Build a login page, at length, with all that belongs to it' --queue main",
     "tavern status",
-    "tavern status --items",
+    "tavern list",
     "tavern status --stats",
     "tavern status T-1",
     "tavern status T-3",

@@ -105,7 +105,7 @@ fn stop_ends_a_waiting_loop_and_pause_holds_it() {
     waiting
         .end()
         .ends(0)
-        .says("error: the board is stopped: that's all\nhint: to go on: rm .tavern/STOP\n");
+        .says("error: the board is stopped: that's all\nhint: to go on: tavern resume\n");
     assert_eq!(scratch.item("T-1")["status"], "pending");
 }
 

@@ -595,8 +595,7 @@ fn a_broken_item_says_what_is_wrong_with_it() {
     top.shows(&["Queues", "? keys"]);
     top.choose("T-1");
     assert!(
-        top.chosen()
-            .contains("(invalid value for `priority`; tavern check)"),
+        top.chosen().contains("invalid value for `priority`"),
         "{}",
         top.screen()
     );

@@ -168,7 +168,7 @@ fn what_nobody_has_worked_is_not_reported_as_done() {
     let scratch = board(&item("T-1", ""), "");
     let token = scratch.claim("T-1", &[]);
     let said = format!(
-        "error: `T-1` has had no run yet\nhint: work it: tavern spawn T-1 --token {token}\n"
+        "error: `T-1` has had no run yet\nhint: run its agent: tavern spawn T-1 --token {token}; "
     );
     for more in [&["--dry-run"][..], &[]] {
         scratch

@@ -45,7 +45,7 @@ impl NeedKind {
     pub fn of_any(lack: &Lack) -> Option<NeedKind> {
         let is_lost = |status: &Option<Status>| matches!(status, None | Some(Status::Cancelled));
         NeedKind::of(lack).or(match lack {
-            Lack::Problem { .. } | Lack::OwnDependency { .. } => Some(NeedKind::Problem),
+            Lack::Problem { .. } => Some(NeedKind::Problem),
             // An item that is dead, a draft or waits is a need of its own.
             Lack::Dependencies(open) if open.iter().any(|(_, status)| is_lost(status)) => {
                 Some(NeedKind::Blocked)

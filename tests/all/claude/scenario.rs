@@ -110,7 +110,9 @@ fn goes_all_ways(program: &Path) {
         .says("T-1 planned")
         .says("T-1.2 rejected: it stops at one")
         .says("is closed until");
-    first.says("tavern tell T-1.3").says("tavern retry T-1.1.1");
+    first
+        .says("tavern answer T-1.3")
+        .says("tavern retry T-1.1.1");
     project.assert_tidy();
 
     project

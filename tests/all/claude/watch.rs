@@ -331,7 +331,7 @@ fn who_writes_much_and_changes_nothing_is_paused() {
             })
         });
         assert_eq!(
-            found.contains("paused, with a question to a person: tavern tell T-1"),
+            found.contains("paused, with a question to a person: tavern answer T-1"),
             is_paused,
             "{found}"
         );

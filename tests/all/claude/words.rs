@@ -195,7 +195,7 @@ fn a_person_goes_on_in_the_session_that_asked_and_the_agent_after_them() {
         .end()
         .ends(0)
         .says("T-1 is waiting, unchanged")
-        .says("tavern tell T-1");
+        .says("tavern answer T-1");
     assert_eq!(project.scratch.queue(), before);
     project.assert_tidy();
 

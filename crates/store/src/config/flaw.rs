@@ -65,7 +65,14 @@ impl Flaw {
         let (_, key, _) = key_of(text[at..].lines().next()?)?;
         let (_, above, _) = key_of(text.lines().nth(parent)?)?;
         let message = format!("`{key}` belongs below `{above}`, which is a comment");
-        let hint = format!("take the `#` away before `{above}:` in line {}", parent + 1);
+        let line = parent + 1;
+        let is_inline = text.lines().nth(parent)?.contains('{');
+        let there = if is_inline {
+            ", and set it between the braces"
+        } else {
+            ""
+        };
+        let hint = format!("take the `#` away before `{above}:` in line {line}{there}");
         Some(Flaw::at(
             path.to_owned(),
             text,
@@ -109,7 +116,7 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
         && key
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
-    let is_parent = value.trim().is_empty();
+    let is_parent = value.trim().is_empty() || value.starts_with(" {");
     (is_key && (is_parent || value.starts_with(' '))).then_some((
         bare.len() - content.len(),
         key,
