@@ -315,6 +315,7 @@ impl<'m, 't> Merging<'m, 't> {
         let mut pairs = [ours, theirs].map(|side| pair::pair(&base.items, &side.items));
         pair::know_named(&base.items, self.named, &ours.items, &mut pairs[0]);
         pair::agree_on_ids(&base.items, [&ours.items, &theirs.items], &mut pairs);
+        pair::keep_ended_apart(&base.items, [&ours.items, &theirs.items], &mut pairs);
         let [to_ours, to_theirs] = pairs;
         let found =
             |side: &Region<'m, 't>, place: Option<usize>| place.map(|place| side.items[place]);

@@ -150,6 +150,26 @@ pub(super) fn pair(old: &[One<'_, '_>], new: &[One<'_, '_>]) -> Vec<Option<usize
     found
 }
 
+/// Makes an open line of `theirs` that has no ID a new item where it has other words than the item of `ours` that has
+/// ended meanwhile: new words are not done.
+pub(super) fn keep_ended_apart(
+    base: &[One<'_, '_>],
+    [ours, theirs]: [&[One<'_, '_>]; 2],
+    pairs: &mut [Vec<Option<usize>>; 2],
+) {
+    for (place, was) in base.iter().enumerate() {
+        let (Some(mine), Some(other)) = (pairs[0][place], pairs[1][place]) else {
+            continue;
+        };
+        let (mine, other) = (ours[mine], theirs[other]);
+        let is_open = other.item.id.is_none() && !other.item.status.is_ended();
+        let is_same = other.title() == was.title() || is_typed_on(was.title(), other.title());
+        if is_open && mine.item.status.is_ended() && !is_same {
+            pairs[1][place] = None;
+        }
+    }
+}
+
 /// Pairs items by their known ID in `side`, even if another item there reads as in `base`.
 pub(super) fn know_named(
     base: &[One<'_, '_>],

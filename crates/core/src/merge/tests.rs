@@ -250,6 +250,25 @@ const ROWS: &[Merged] = &[
 ];
 
 #[test]
+fn other_words_than_those_of_an_item_that_ended_are_a_new_item() {
+    let base = "- [ ] T-1: one\n- [ ] Write tests for the parser\n";
+    let ours = "- [x] T-1: one\n- [x] T-2: Write tests for the parser\n";
+    let theirs = "- [x] T-1: one\n- [ ] Write tests for the lexer\n";
+    let merged = merge(base, ours, theirs, &|_| false).text;
+    assert!(
+        merged.contains("- [x] T-2: Write tests for the parser\n"),
+        "{merged}"
+    );
+    assert!(
+        merged.contains("- [ ] Write tests for the lexer\n"),
+        "{merged}"
+    );
+    // The same words may be an old text.
+    let merged = merge(base, ours, base, &|_| false).text;
+    assert_eq!(merged, ours);
+}
+
+#[test]
 fn each_rule_as_it_reads() {
     for (base, ours, theirs, expected, contradictions) in ROWS {
         let merged = merged(base, ours, theirs);
