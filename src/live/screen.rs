@@ -73,7 +73,7 @@ pub enum Wish {
 }
 
 /// The keys and their functions.
-pub const KEYS: [(&str, &str); 15] = [
+pub const KEYS: [(&str, &str); 16] = [
     (
         "Up Down",
         "choose, or scroll; also k j, PgUp PgDn, Home End, g G",
@@ -82,6 +82,7 @@ pub const KEYS: [(&str, &str); 15] = [
         "Enter",
         "open: the item, the output of the agent's run, the queue's items",
     ),
+    ("n", "the next item that needs you"),
     ("s", "the output of its run, live"),
     ("d", "the changes of its commits"),
     ("a", "answer its question"),
@@ -101,8 +102,8 @@ pub const KEYS: [(&str, &str); 15] = [
 ];
 
 impl Screen {
-    /// Shows `scene`. The chosen row stays chosen if it still exists, else another row of its item. Open
-    /// pages and prompts follow their item, even if its name changed.
+    /// Shows `scene`. The chosen row stays chosen if it still exists; after a need that is met the next need is, else
+    /// another row of its item. Open pages and prompts follow their item, even if its name changed.
     pub fn update(&mut self, scene: Scene) {
         self.follow_title(&scene);
         let before = self.scene.rows.get(self.chosen).cloned();
@@ -116,7 +117,10 @@ impl Screen {
         let same = before
             .as_ref()
             .and_then(|before| position(&|row| row.key == before.key));
-        let same = same.or_else(|| position(&is_of_task));
+        let of_need = before.as_ref().filter(|row| same.is_none() && is_need(row));
+        let same = same
+            .or_else(|| of_need.and_then(|_| next_need(&scene.rows, self.chosen)))
+            .or_else(|| position(&is_of_task));
         // It got an ID.
         let titled = before
             .as_ref()
@@ -233,6 +237,13 @@ impl Screen {
             };
         }
         self.said = None;
+        if key == Key::Char('n') && self.page.is_none() {
+            match next_need(&self.scene.rows, self.chosen + 1) {
+                Some(next) => self.chosen = next,
+                None => self.said = Some(("nothing needs you".to_owned(), Tone::Plain)),
+            }
+            return None;
+        }
         if let Some(by) = self.step(key) {
             self.go(by);
             return None;
@@ -413,6 +424,16 @@ impl Screen {
     }
 }
 
+fn is_need(row: &SceneRow) -> bool {
+    row.key.starts_with("need ")
+}
+
+/// Returns the first need from row `at` on, else the first of all.
+fn next_need(rows: &[SceneRow], at: usize) -> Option<usize> {
+    let needs = || (0..rows.len()).filter(|row| is_need(&rows[*row]));
+    needs().find(|row| *row >= at).or_else(|| needs().next())
+}
+
 /// Returns true if the row is an item with the title of `subject`, which has no ID.
 fn is_titled(row: &SceneRow, subject: &Subject) -> bool {
     let is_same = |it: &Subject| it.queue == subject.queue && row.words == subject.title;
@@ -543,6 +564,40 @@ mod tests {
         assert_eq!(
             shown.said.map(|(words, _)| words),
             Some("T-1 is no longer listed, so another is chosen".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_need_that_is_met_is_followed_by_the_next_one() {
+        let rows = |keys: &[(&str, &str)]| {
+            let of = |(key, name): &(&str, &str)| {
+                let mut row = row(key, name);
+                row.subject.as_mut().expect("it has one").task = name.parse().ok();
+                row
+            };
+            keys.iter().map(of).collect::<Vec<_>>()
+        };
+        let items = [("item T-1", "T-1"), ("item T-2", "T-2")];
+        let mut shown = screen(rows(
+            &[&[("need T-1", "T-1"), ("need T-2", "T-2")][..], &items].concat(),
+        ));
+        shown.press(Key::Char('n'));
+        assert_eq!(shown.chosen, 1);
+        shown.press(Key::Char('n'));
+        assert_eq!(shown.chosen, 0, "and from the last to the first");
+        let scene = |rows| Scene {
+            rows,
+            ..Scene::default()
+        };
+        shown.update(scene(rows(&[&[("need T-2", "T-2")][..], &items].concat())));
+        assert_eq!(shown.scene.rows[shown.chosen].key, "need T-2");
+        // Where nothing needs a person, the item stays chosen.
+        shown.update(scene(rows(&items)));
+        assert_eq!(shown.scene.rows[shown.chosen].key, "item T-2");
+        shown.press(Key::Char('n'));
+        assert_eq!(
+            shown.said.map(|(words, _)| words).as_deref(),
+            Some("nothing needs you")
         );
     }
 
