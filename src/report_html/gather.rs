@@ -374,10 +374,10 @@ fn share(run: &Metadata, now: Timestamp) -> RunShare {
     let mut models: Vec<(Legible, f64, u64)> = usage
         .models
         .iter()
-        .map(|(model, used)| (Legible::line(model), used.usd, used.total()))
+        .map(|(model, used)| (Legible::line(model), used.usd, used.fresh()))
         .collect();
     if models.is_empty() {
-        models.push((model(run), usage.usd, usage.total()));
+        models.push((model(run), usage.usd, usage.fresh()));
     }
     RunShare {
         agent: Legible::line(&run.agent),
@@ -385,7 +385,7 @@ fn share(run: &Metadata, now: Timestamp) -> RunShare {
         models,
         day: clock::day_of(run.started),
         usd: usage.usd,
-        tokens: usage.total(),
+        tokens: usage.fresh(),
         seconds: run.seconds(now).unsigned_abs(),
     }
 }
@@ -433,7 +433,7 @@ fn story(board: &Board, run: &Metadata, item: usize, room: usize, now: Timestamp
                 .collect::<String>(),
         ),
         usd: run.usage.usd,
-        tokens: run.usage.total(),
+        tokens: run.usage.fresh(),
         turns: run.turns,
         parts: parts(board, run, room),
     }

@@ -51,7 +51,7 @@ pub(super) fn print(
         ended: counts,
         runs: runs.len(),
         usd: runs.iter().map(|run| run.usage.usd).sum(),
-        tokens: runs.iter().map(|run| run.usage.total()).sum(),
+        tokens: runs.iter().map(|run| run.usage.fresh()).sum(),
     };
     context
         .out

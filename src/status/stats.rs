@@ -86,7 +86,7 @@ impl Stats {
             run.started,
             Share {
                 usd: usage.usd,
-                tokens: usage.total(),
+                tokens: usage.fresh(),
             },
         );
         for (model, used) in &usage.models {
@@ -96,14 +96,14 @@ impl Stats {
                 model,
                 Share {
                     usd: used.usd,
-                    tokens: used.total(),
+                    tokens: used.fresh(),
                 },
             );
         }
         if usage.models.is_empty() {
             let share = Share {
                 usd: usage.usd,
-                tokens: usage.total(),
+                tokens: usage.fresh(),
             };
             add_to(
                 &mut self.spent_by.model,
