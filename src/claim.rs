@@ -349,8 +349,8 @@ fn print(
         || task.id.to_string(),
         |line| format!("{}:{line}", queue.id),
     );
-    // Scripts that spawn, renew and report need the token.
-    let token = if unknown.token {
+    // Scripts that spawn, renew and report need the token; a dry run takes none.
+    let token = if unknown.token || context.is_dry {
         String::new()
     } else {
         format!(" (token {})", lease.token)

@@ -25,7 +25,6 @@ use super::context::Context;
 use super::demo;
 use super::error::CliError;
 use super::exit::Exit;
-use super::help::in_full;
 use super::hints;
 use super::human;
 use super::output::ROOM;
@@ -116,7 +115,10 @@ static OTHERS: [Program; 3] = [
 ];
 
 /// Verbs of other programs, and ours that do the same.
-const ALSO: [(&str, &str); 9] = [
+const ALSO: [(&str, &str); 12] = [
+    ("comment", "tell"),
+    ("ps", "status"),
+    ("unclaim", "release"),
     ("doctor", "check"),
     ("lint", "check"),
     ("logs", "log"),
@@ -259,10 +261,10 @@ fn whole() -> Command {
     let verbs = PROGRAMS
         .iter()
         .chain(&OTHERS)
-        .map(|program| in_full(program.command()).name(program.verb()));
+        .map(|program| program.command().name(program.verb()));
     let aliases = ALIASES
         .iter()
-        .map(|alias| in_full(alias.program().command()).name(alias.verb));
+        .map(|alias| alias.program().command().name(alias.verb));
     let others = ABOUT.iter().filter_map(|verb| about_programs(verb));
     command().subcommands(verbs.chain(aliases).chain(others))
 }
@@ -362,7 +364,7 @@ fn tell(about: Command, rest: Vec<OsString>) -> Exit {
             end(manual(command().subcommands(verbs)))
         }
         (Some(of), _) => match named(of).or_else(|| Alias::named(of).map(Alias::program)) {
-            Some(program) => end(manual(in_full(program.command()))),
+            Some(program) => end(manual(program.command())),
             None => end(Err(unknown(of))),
         },
     }

@@ -25,15 +25,6 @@ pub(super) fn laid_out(command: Command, examples: &[&str]) -> Command {
     })
 }
 
-/// Returns the command with its common options shown in full, for manuals and completions.
-pub(super) fn in_full(command: Command) -> Command {
-    let ids = common_ids();
-    command.mut_args(|arg| {
-        let is_common = ids.iter().any(|id| arg.get_id() == id.as_str());
-        if is_common { arg.hide(false) } else { arg }
-    })
-}
-
 fn common_ids() -> Vec<String> {
     let common = Shared::command_of_its_own();
     common

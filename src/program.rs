@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::context::Context;
@@ -123,8 +124,7 @@ impl Program {
     pub fn command(&self) -> Command {
         // The verb's arguments come last, so that its own description becomes the program's help.
         let shared = Shared::augment_args(Command::new(self.name)).next_help_heading(None);
-        let whole = (self.augment)(shared).version(env!("CARGO_PKG_VERSION"));
-        help::laid_out(whole, self.examples)
+        (self.augment)(shared).version(env!("CARGO_PKG_VERSION"))
     }
 
     /// Runs the program with `arguments`, without the program's name; `called` is the name that the user typed.
@@ -132,9 +132,17 @@ impl Program {
         let command = self.command().bin_name(called);
         let arguments = &by_position(&command, arguments);
         let line = std::iter::once(OsString::from(called)).chain(arguments.iter().cloned());
-        match command.try_get_matches_from(line) {
+        match command.try_get_matches_from(line.clone()) {
             Ok(matches) => {
                 mail::sent(self.verb(), arguments, &matches).unwrap_or_else(|| self.end(&matches))
+            }
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+                let command = help::laid_out(self.command(), self.examples).bin_name(called);
+                usage(
+                    &command
+                        .try_get_matches_from(line)
+                        .expect_err("it asks for help"),
+                )
             }
             Err(mut error) => {
                 hints::usage(&mut error, &self.command().bin_name(called));
@@ -166,6 +174,10 @@ impl Program {
 
 /// Returns the arguments of a verb that takes queues by position, without `--queue` before their names.
 fn by_position(command: &Command, arguments: &[OsString]) -> Vec<OsString> {
+    let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"--queue");
+    if !arguments.iter().any(is_flag) {
+        return arguments.to_vec();
+    }
     let takes_queues = |argument: &Arg| {
         let names = argument.get_value_names().into_iter().flatten();
         argument.is_positional()

@@ -227,7 +227,7 @@ fn unclaimed(task: &TaskId, status: Status) -> CliError {
 fn unworked(held: &Claimed) -> CliError {
     let (task, token) = (&held.task.id, held.lease.token);
     let hint = format!(
-        "run its agent: tavern spawn {task} --token {token}; to work it by hand: git worktree add -b tavern/{task} .tavern/worktrees/{task} tavern/integration, and commit there; without a worktree: (worktree: false) in the item"
+        "run its agent: tavern spawn {task} --token {token}; to work it by hand: git worktree add -b tavern/{task} .tavern/worktrees/{task}, and commit there; without a worktree: (worktree: false) in the item"
     );
     CliError::usage(format!("`{task}` has had no run yet"), hint)
 }

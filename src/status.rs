@@ -50,7 +50,7 @@ pub struct Args {
     pub items: bool,
 
     /// List only items with this status; may be given several times
-    #[arg(long, value_name = "STATUS", value_parser = status_named)]
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status_named)]
     pub status: Vec<Status>,
 
     /// Show depths, ages, waits, run times, throughput, retries and spending

@@ -1214,7 +1214,7 @@ fn items_of_one_title_are_told_apart_in_lists() {
     let claim = ["--queue", "TODO.md", "--task", "TODO.md:12", "--dry-run"];
     assert_eq!(
         scratch.run("tavern-claim", &claim).succeeds(),
-        "TODO.md:12 Web › Run tests (token 1)\n"
+        "TODO.md:12 Web › Run tests\n"
     );
     assert_eq!(scratch.json("tavern-claim", &claim)["title"], "Run tests");
     let shell = ["TODO.md", "--runner", "shell", "--dry-run"];
@@ -1769,4 +1769,30 @@ fn a_key_with_a_typo_is_told_before_anything_is_worked() {
         "{ran}"
     );
     assert!(!ran.stderr.contains("more: tavern check"), "{ran}");
+}
+
+#[test]
+fn a_finished_line_that_is_replaced_by_new_words_is_new_work() {
+    let script = "  ```sh\n  date >>log.txt\n  ```\n";
+    let list =
+        format!("- [ ] Sweep the floor\n{script}- [ ] Add unit tests for the parser\n{script}");
+    let scratch = with_file(&list);
+    drain(&scratch, &["TODO.md", "--agents", "1"]).ends(0);
+    let now = scratch.read("TODO.md");
+    let line = now
+        .lines()
+        .find(|line| line.contains("parser"))
+        .expect("it is there");
+    scratch.write(
+        "TODO.md",
+        now.replace(line, "- [ ] Add unit tests for the lexer"),
+    );
+    drain(&scratch, &["TODO.md"])
+        .ends(0)
+        .says("1 of 1 completed");
+    assert!(
+        scratch
+            .read("TODO.md")
+            .contains(": Add unit tests for the lexer\n")
+    );
 }

@@ -259,7 +259,12 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
         let scratch = board();
         let (plan, done) = planned_and_done(&scratch, program, arguments);
         match same {
-            Same::Lines => assert_eq!(plan.stdout, done.stdout, "{name}\n{plan}{done}"),
+            // A token is there once the item is held.
+            Same::Lines => assert_eq!(
+                plan.stdout,
+                done.stdout.replace(" (token 2)", ""),
+                "{name}\n{plan}{done}"
+            ),
             Same::Text => assert!(
                 scratch.queue().contains(&plan.stdout),
                 "{name}\n{plan}{}",

@@ -274,8 +274,8 @@ fn verbs_that_are_known_from_elsewhere_lead_to_what_does_their_work() {
         ("help rm", "help cancel"),
         ("describe T-1", "show T-1"),
         ("stats main", "status main --stats"),
-        ("list --queue main", "list main"),
-        ("list --queue=main --json", "list main --format json"),
+        ("status --queue main", "status main"),
+        ("queue --json", "queue --format json"),
     ] {
         let [ran, same] = [line, same].map(|line| {
             let words: Vec<&str> = line.split(' ').collect();

