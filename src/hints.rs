@@ -33,7 +33,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
             }
             (Status::Completed | Status::Cancelled, _) => format!("tavern reopen {task}"),
             (Status::Waiting, Kind::Approved | Kind::Rejected) => {
-                format!("bring it back into review first: tavern release {task}")
+                format!("answer its question: tavern answer {task} \"…\"; without one, bring it back into review: tavern release {task}")
             }
             (Status::Waiting, _) => {
                 format!("to answer its question: tavern answer {task} \"…\"; for details: tavern status {task}")
@@ -53,7 +53,9 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
             format!("for its kept work: tavern status {task}; for its history: tavern log {task}")
         }
         Refusal::SecondApproval { task, .. } => {
-            format!("have another agent review it: tavern claim {task} --role reviewer")
+            format!(
+                "you have approved it: merge it, tavern merge {task}; if it needs another approval: tavern claim {task} --role reviewer"
+            )
         }
         Refusal::OwnWork { task, .. } => {
             format!(
