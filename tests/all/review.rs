@@ -225,7 +225,7 @@ fn a_review_without_a_verdict_is_no_rejection_and_is_tried_again_a_few_times() {
     scratch
         .run("tavern-report", &["T-1", "--approve"])
         .ends(4)
-        .says("back into review first: tavern release T-1\n");
+        .says("back into review: tavern release T-1\n");
     scratch
         .run("tavern-release", &["T-1"])
         .ends(0)
