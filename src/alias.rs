@@ -84,7 +84,7 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "release",
         flags: &["--cancel"],
         word: Some("--reason"),
-        also: &["delete", "remove", "rm"],
+        also: &["delete", "drop", "remove", "rm"],
     },
     Alias {
         verb: "retry",
