@@ -120,6 +120,8 @@ pub struct NeedLine {
     pub queue: String,
     pub line: usize,
     pub task: Option<TaskId>,
+    /// The item's title.
+    pub title: String,
     #[serde(flatten)]
     pub need: Need,
 }
@@ -259,6 +261,7 @@ impl Listing {
                         queue: queue.id.clone(),
                         line,
                         task: task.cloned(),
+                        title: document.title(item).to_owned(),
                         need,
                     });
                 }

@@ -88,7 +88,7 @@ const HUES = {
 };
 const NEEDS = {
   answer: "asks", release: "needs a release", permission: "waits for your leave", approval: "waits for your approval",
-  child: "has a child that failed", dead: "is dead",
+  child: "has a child that failed", dead: "is dead", blocked: "is blocked", problem: "has a problem", merge: "waits to be merged",
 };
 
 /** Cards of a column that are shown at first. */
@@ -150,8 +150,9 @@ function drawNeeds({ needs, left_out: more }) {
   shows("no-needs", needs.length === 0);
   sync(byId("need-list"), needs, nameOf, (need) => {
     const name = nameOf(need);
-    const item = el("li", ["child", "dead"].includes(need.need) ? "bad" : "wait",
+    const item = el("li", ["child", "dead", "blocked", "problem"].includes(need.need) ? "bad" : "wait",
       el("p", "", button([own(name)], "", name), " ", el("span", "word", NEEDS[need.need] || "waits")));
+    if (need.title) item.append(el("p", "", own(need.title)));
     const why = el("p", "why", need.why);
     why.dir = "auto";
     item.append(why);

@@ -277,7 +277,7 @@ fn what_waits_for_a_person_is_seen_at_a_glance() {
     );
     let json = scratch.run("tavern-status", &["--format", "json"]).ends(0);
     json.says("{\"kind\":\"need\",\"queue\":\"main\",")
-        .says("\"need\":\"answer\",\"why\":\"red or blue?\"");
+        .says("\"title\":\"Ask\",\"need\":\"answer\",\"why\":\"red or blue?\"");
     let full = scratch.run("tavern-status", &["T-1"]).ends(0);
     full.says("asks        red or blue?")
         .says("to do       tavern answer T-1");
