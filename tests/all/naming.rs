@@ -117,7 +117,7 @@ fn where_no_item_starts_the_nearest_is_named_and_who_needs_an_id_says_so() {
         (
             "tavern-status main:3",
             2,
-            "error: no item starts at line 3 of main\nhint: list the items: tavern status main",
+            "error: no item starts at line 3 of main\nhint: list the items: tavern list main",
         ),
         ("tavern-status nope.md:3", 2, "no queue or file `nope.md`"),
         (
