@@ -384,7 +384,9 @@ impl World {
                 fs::write(&temp, &text)
                     .and_then(|()| fs::rename(&temp, self.path()))
                     .expect("the folder is ours");
-                self.typed.touches(NOBODY, &item_of(&now, old));
+                // Each run of it is another writer: unlike words that take each other's place twice can't be told from those of two.
+                self.typed
+                    .touches(NOBODY - self.number, &item_of(&now, old));
                 self.typed.goes_on_with(text, Some(old.clone()));
                 *self.saves.entry("sed".to_owned()).or_default() += 1;
             }
