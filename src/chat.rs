@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     let seek = Seek {
         is_chat: true,
         item: Some(NamedItem::Id(task.clone())),
-        ..site.seek(&name, &role_name, &queues)?
+        ..site.seek(&name, &role_name, Some(queues))?
     };
     let missing = || tavern_store::Error::NoTask(task.clone());
     look.runner(&site.runner_of(&site.board.task(task)?.task, &role), &role)?;

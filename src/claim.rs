@@ -1,5 +1,6 @@
 //! `tavern-claim`: take the next eligible item under a lease.
 
+use std::mem;
 use std::time::Duration;
 
 use memchr::memmem;
@@ -122,15 +123,19 @@ impl Verb for Args {
             (None, Some(role)) => Context::names_for(&site, role, &self.queues)?,
             _ => self.queues.clone(),
         };
-        let mut queues = context.queues(&board, &names)?;
-        tell_removed(context, &board);
-        site.named.clone_from(&queues);
+        // All of the board's queues are found by the claim itself.
+        let mut queues = if names.is_empty() && self.wait.is_none() && !context.is_dry {
+            None
+        } else {
+            Some(context.queues(&board, &names)?)
+        };
+        site.named = queues.clone().unwrap_or_default();
         let deadline = match &self.wait {
             Some(Some(period)) => Deadline::after(period.duration()),
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let mut seek = self.seek(&site, &queues, item)?;
+        let mut seek = self.seek(&site, queues.clone(), item)?;
         // A shell makes background commands ignore interrupts; a wait has to end on them anyway.
         let interrupt = self
             .wait
@@ -141,19 +146,24 @@ impl Verb for Args {
         let _subscription = interrupt.map(|interrupt| bell.ring_at(interrupt));
         self.wait.map_or(Ok(()), |_| board.make_folders())?;
         let mut next_reap = Deadline::after(Duration::ZERO);
+        // Without config.yaml the claim follows the defaults.
+        let mut has_told = site.settings.is_empty();
+        if has_told {
+            tell_removed(context, &board);
+        }
         loop {
             // Only a wait needs a watch. It must exist before the queues are read.
             let watch = self
                 .wait
-                .map(|_| board.ring_at_changes(&queues, &bell))
+                .map(|_| board.ring_at_changes(queues.as_deref().unwrap_or_default(), &bell))
                 .transpose()?;
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);
             }
             if watch.is_some() && names.is_empty() {
                 // A queue may have been created meanwhile.
-                queues = board.queues_by_priority()?;
-                site.named.clone_from(&queues);
+                queues = Some(board.queues_by_priority()?);
+                site.named = queues.clone().unwrap_or_default();
                 seek.queues.clone_from(&queues);
             }
             if let Some(pid) = self
@@ -223,7 +233,12 @@ impl Verb for Args {
                         next_reap = Deadline::after(BETWEEN_REAPS);
                         continue;
                     }
-                    Err(nothing) => (nothing.look_again(), explain(&site, &seek, &nothing)?),
+                    Err(nothing) => {
+                        if !mem::replace(&mut has_told, true) {
+                            tell_removed(context, &board);
+                        }
+                        (nothing.look_again(), explain(&site, &seek, &nothing)?)
+                    }
                 }
             };
             let Some(_watch) = watch.filter(|_| !deadline.has_passed()) else {
@@ -249,7 +264,7 @@ impl Args {
     fn seek(
         &self,
         site: &Site,
-        queues: &[Queue],
+        queues: Option<Vec<Queue>>,
         item: Option<NamedItem>,
     ) -> Result<Seek, CliError> {
         let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
@@ -258,7 +273,7 @@ impl Args {
             agent: self.agent.clone().unwrap_or_else(person),
             roles: site.config.known_roles(),
             is_chat: false,
-            queues: queues.to_vec(),
+            queues,
             // Otherwise the worker is unknown: a person may take anything.
             is_for_program: item.is_none() && (self.role.is_some() || self.runner.is_some()),
             item,
@@ -431,7 +446,11 @@ fn above(
 
 /// Explains why nothing was claimed: for the named item, or for all.
 fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
-    let unready = unready(site, &seek.queues, Some(&seek.seeker()));
+    let queues = match &seek.queues {
+        Some(queues) => queues.clone(),
+        None => site.board.queues_by_priority()?,
+    };
+    let unready = unready(site, &queues, Some(&seek.seeker()));
     if let Some(name) = &seek.item {
         let found = site.board.named(name)?;
         let is_it = |one: &&Unready| one.queue == found.queue.id && one.line == found.line;

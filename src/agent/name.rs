@@ -32,7 +32,7 @@ pub(crate) fn take_name(
             continue;
         };
         // A reviewer gets a name without part in the work, if one is free.
-        if !reviews || is_open(&site.seek(name, role, queues)?) {
+        if !reviews || is_open(&site.seek(name, role, Some(queues.to_vec()))?) {
             return Ok((name.clone(), slot));
         }
         first = first.or_else(|| Some((name.clone(), slot)));

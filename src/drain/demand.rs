@@ -23,7 +23,7 @@ pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timest
     }
     let mut first = None;
     for post in crew {
-        let seek = site.seek("", &post.role, queues).ok()?;
+        let seek = site.seek("", &post.role, Some(queues.to_vec())).ok()?;
         let (open, nothing) = site
             .board
             .open_for(&seek, clock::now(), &look.of_role(&post.role));
@@ -43,7 +43,7 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
     let mut unstaffed = Vec::new();
     for post in crew {
         // A new agent of that role has not worked on any item.
-        let Ok(seek) = site.seek("", &post.role, queues) else {
+        let Ok(seek) = site.seek("", &post.role, Some(queues.to_vec())) else {
             demands.push(Demand::default());
             continue;
         };

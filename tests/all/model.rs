@@ -572,7 +572,7 @@ impl Real {
         let claim = |agent: &str, role: &str, item| {
             let seek = Seek {
                 item: Some(NamedItem::Id(task(item))),
-                ..seek(&board, agent, role, LEASE)?
+                ..seek(agent, role, LEASE)
             };
             Ok(board
                 .claim(&seek, &|_, _, _, _| Ok(()))?

@@ -274,8 +274,7 @@ impl World {
         let note = Note::default();
         match step {
             Step::Claim => {
-                let seek =
-                    seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
+                let seek = seek("Frodo", "coder", 600);
                 if let Ok(claimed) = self
                     .board
                     .claim(&seek, &|_, _, _, _| Ok(()))

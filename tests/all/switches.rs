@@ -104,8 +104,7 @@ impl World {
                     .expect("it can be written");
             }
             2 | 3 => {
-                let seek =
-                    seek(&self.board, "Frodo", "coder", 600).expect("the queues can be listed");
+                let seek = seek("Frodo", "coder", 600);
                 if let Ok(claimed) = self
                     .board
                     .claim(&seek, &|_, _, _, _| Ok(()))

@@ -555,7 +555,9 @@ impl Agent<'_> {
         let item = self.item.clone().map(NamedItem::Id);
         Ok(Seek {
             item,
-            ..self.site.seek(&self.name, &self.role, &self.queues()?)?
+            ..self
+                .site
+                .seek(&self.name, &self.role, self.queues.clone())?
         })
     }
 
@@ -570,8 +572,8 @@ impl Agent<'_> {
         let (now, look) = (clock::now(), Preflight::of(self.site));
         let may_take = |agent: &AgentFile| {
             let seek = self
-                .queues()
-                .and_then(|queues| self.site.seek(&agent.name, &agent.role, &queues));
+                .site
+                .seek(&agent.name, &agent.role, self.queues.clone());
             seek.is_ok_and(|seek| {
                 self.site
                     .board

@@ -202,15 +202,15 @@ impl Site {
         self.config.expected(&held.task, &held.lease.role)
     }
 
-    /// Returns what an agent of that role and name takes from `queues`.
-    pub fn seek(&self, agent: &str, role: &str, queues: &[Queue]) -> Result<Seek, Error> {
+    /// Returns what an agent of that role and name takes from `queues`; `None`: all of the board's.
+    pub fn seek(&self, agent: &str, role: &str, queues: Option<Vec<Queue>>) -> Result<Seek, Error> {
         self.role(role)?;
         Ok(Seek {
             agent: agent.to_owned(),
             role: role.to_owned(),
             roles: self.config.known_roles(),
             is_chat: false,
-            queues: queues.to_vec(),
+            queues,
             item: None,
             seconds: u32::try_from(self.config.lease.duration().as_secs()).unwrap_or(u32::MAX),
             holder: tavern_store::this_process(),

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use walkdir::{DirEntry as WalkDirEntry, WalkDir};
+use walkdir::WalkDir;
 
 use super::error::Error;
 use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
@@ -325,26 +325,26 @@ fn settings(site: &Site) -> Vec<Clause> {
 /// Returns the links that make a file elsewhere a queue.
 fn links(site: &Site) -> Vec<Clause> {
     let folder = site.board.path("queues");
-    let found = WalkDir::new(&folder)
-        .max_depth(1)
-        .sort_by_file_name()
-        .into_iter()
-        .filter_map(Result::ok);
-    let links = found
-        .filter(WalkDirEntry::path_is_symlink)
-        .filter_map(|entry| {
-            let name = entry
-                .path()
-                .strip_prefix(site.board.dir())
-                .ok()?
-                .to_string_lossy()
-                .into_owned();
-            Some(Clause::of_link(
-                &name,
-                &fs::read_link(entry.path()).ok()?.to_string_lossy(),
-            ))
-        });
-    links.collect()
+    let mut links: Vec<PathBuf> = match files::names_in(&folder) {
+        Ok(names) => names
+            .into_iter()
+            .filter_map(|(name, is_file)| (!is_file).then(|| folder.join(name)))
+            .collect(),
+        // The folder itself, or one above it, is a link.
+        Err(_) => fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .chain([folder])
+            .collect(),
+    };
+    links.sort();
+    let clause = |path: PathBuf| {
+        let target = fs::read_link(&path).ok()?;
+        let name = path.strip_prefix(site.board.dir()).ok()?.to_string_lossy();
+        Some(Clause::of_link(&name, &target.to_string_lossy()))
+    };
+    links.into_iter().filter_map(clause).collect()
 }
 
 /// Returns all parts of the board that may be run some day.

@@ -19,7 +19,7 @@ use super::find::Board;
 use super::queue::{Queue, Text};
 use super::replace::{Replaced, Staged, replace_by_spare};
 use super::seen::{FOLDER, digest, escaped, path, unescaped};
-use super::stamp::Stamp;
+use super::stamp::{Sight, Stamp};
 use super::texts;
 use tavern_sys::files;
 
@@ -36,13 +36,6 @@ pub(super) struct Baseline {
     /// The stamp of the queue's file when it had this content.
     pub file: Stamp,
     /// The stamp of the replaced file.
-    pub old: Option<Stamp>,
-}
-
-/// The stamps of a queue's files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
-    pub file: Option<Stamp>,
     pub old: Option<Stamp>,
 }
 
@@ -69,8 +62,9 @@ impl Sight {
 
     /// Returns the stamps as they were when `text` was read: its own, and that of the replaced file if it is unchanged.
     pub(super) fn when_read(board: &Board, text: &Text) -> Sight {
-        let known =
-            Sight::known(board, &text.queue).unwrap_or_else(|| Sight::of(board, &text.queue));
+        let known = || Sight::known(board, &text.queue);
+        let known = text.known.clone().or_else(known);
+        let known = known.unwrap_or_else(|| Sight::of(board, &text.queue));
         Sight {
             file: Some(text.stamp),
             ..known
@@ -79,11 +73,7 @@ impl Sight {
 
     /// Returns the stamps in the baseline; `None` if there is none.
     pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
-        let Header { version, old, .. } = header(board, queue)?;
-        Some(Sight {
-            file: Some(version.file),
-            old,
-        })
+        header(board, queue).map(|header| header.sight())
     }
 
     /// Returns true if the files are unchanged since Tavern wrote them.
@@ -221,10 +211,10 @@ impl Baseline {
 
     /// Returns the IDs of the queues that Tavern has seen.
     pub(super) fn queues(board: &Board) -> Vec<String> {
-        let entries = fs::read_dir(board.private(FOLDER)).into_iter().flatten();
-        entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter_map(|name| Some(unescaped(name.strip_suffix(".md")?)))
+        let names = files::names_in(&board.private(FOLDER)).unwrap_or_default();
+        names
+            .into_iter()
+            .filter_map(|(name, _)| Some(unescaped(name.to_str()?.strip_suffix(".md")?)))
             .collect()
     }
 }
@@ -269,6 +259,15 @@ pub(super) struct Header {
     digest: u64,
     /// Length of the line, including its end.
     length: usize,
+}
+
+impl Header {
+    pub(super) fn sight(&self) -> Sight {
+        Sight {
+            file: Some(self.version.file),
+            old: self.old,
+        }
+    }
 }
 
 pub(super) fn header(board: &Board, queue: &Queue) -> Option<Header> {

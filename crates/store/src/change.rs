@@ -3,9 +3,9 @@
 use std::mem;
 use std::path::PathBuf;
 
-use super::baseline::Sight;
 use super::entry::{Entry, LeaseEntry};
 use super::queue::{Queue, Text};
+use super::stamp::Sight;
 use super::texts::Writer;
 use tavern_core::decide::LeaseChange;
 use tavern_core::text::{Edit, apply_in_place};

@@ -108,7 +108,8 @@ impl Board {
     ) -> (usize, Nothing) {
         let index = ItemIndex::of(self);
         let (mut count, mut nothing) = (0, Nothing::default());
-        for queue in &seek.queues {
+        let all = || self.queues_by_priority().unwrap_or_default();
+        for queue in &seek.queues.clone().unwrap_or_else(all) {
             // An unreadable queue offers no work.
             let Ok(text) = self.read(queue) else { continue };
             let search = QueueSearch {
@@ -135,9 +136,10 @@ impl View<'_> {
         is_ready: &IsReady<'_>,
     ) -> Result<(Change, Result<Claimed, Nothing>), Error> {
         let board = self.board;
-        let index = ItemIndex::of(board);
+        let index = ItemIndex::among(board, &self.queues);
         let (mut nothing, mut unread) = (Nothing::default(), None);
-        for queue in &seek.queues {
+        let all = || board.by_priority(self.queues.clone());
+        for queue in &seek.queues.clone().unwrap_or_else(all) {
             let text = match self.read(queue) {
                 Ok(text) => text,
                 // An unreadable queue does not block the others; its error is returned only if they offer nothing.

@@ -124,6 +124,15 @@ impl LastRead {
             .map(|(_, content)| content.clone())
     }
 
+    /// Returns the content of the queue at `path`, if its file had this stamp.
+    pub(super) fn of_file(&self, path: &Path, file: Stamp) -> Option<Content> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .get(path)
+            .filter(|(known, _)| known.file == file)
+            .map(|(_, content)| content.clone())
+    }
+
     /// Returns the last known content of the queue at `path`.
     pub(super) fn newest(&self, path: &Path) -> Option<Content> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@
 //! Reads git's own link files rather than opening the repository, so that a claim needs no git library.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,8 +61,8 @@ pub fn own_names() -> impl Iterator<Item = &'static str> {
 impl Board {
     /// Returns the board of the repository around `from`; `Error::NoBoard` if it has none yet.
     pub fn find(from: &Path) -> Result<Board, Error> {
-        let board = Board::place(from)?;
-        match fs::metadata(&board.dir) {
+        let (board, found) = Board::placed(from)?;
+        match found {
             Ok(found) if found.is_dir() => board.current(),
             Ok(_) => Err(Error::io("enter", &board.dir)(
                 ErrorKind::NotADirectory.into(),
@@ -93,12 +93,18 @@ impl Board {
 
     /// Returns the board of the repository around `from`, whether it exists or not.
     pub fn place(from: &Path) -> Result<Board, Error> {
+        Board::placed(from).map(|(board, _)| board)
+    }
+
+    /// As [`Board::place`], with what stands there.
+    fn placed(from: &Path) -> Result<(Board, io::Result<fs::Metadata>), Error> {
         let root = main_worktree(from)?;
         let dir = root.join(".tavern");
-        if dir.is_symlink() {
+        let found = fs::symlink_metadata(&dir);
+        if found.as_ref().is_ok_and(fs::Metadata::is_symlink) {
             return Err(Error::io("enter", &dir)(files::refused(files::A_LINK)));
         }
-        Ok(Board::at(root.join(".tavern"), root))
+        Ok((Board::at(dir, root), found))
     }
 
     /// Both paths are free of links.
@@ -107,10 +113,10 @@ impl Board {
             .filter(|_| dir.ends_with(".tavern"))
             .and_then(|root| {
                 // Files are renamed between the two, so they must be on one device.
-                let device = |path: &Path| fs::metadata(path).ok().map(|file| file.dev());
-                git_dir(root).filter(|git| device(git) == device(root))
+                let device = fs::metadata(root).ok()?.dev();
+                git_dir(root).filter(|(_, there)| *there == device)
             });
-        let private = git.map_or_else(|| dir.clone(), |git| git.join(PRIVATE_FOLDER));
+        let private = git.map_or_else(|| dir.clone(), |(git, _)| git.join(PRIVATE_FOLDER));
         let (last_read, last_states) = Default::default();
         Board {
             dir,
@@ -259,18 +265,22 @@ impl Board {
 /// A file in a run's own git directory that names the repository's.
 const MAIN: &str = "tavern-main";
 
-/// Returns the git directory of the work tree at `root`, resolved if it is a link.
-fn git_dir(root: &Path) -> Option<PathBuf> {
+/// Returns the git directory of the work tree at `root`, resolved if it is a link, and its device.
+fn git_dir(root: &Path) -> Option<(PathBuf, u64)> {
     let dot_git = root.join(".git");
     let found = fs::symlink_metadata(&dot_git).ok()?;
     if found.is_dir() {
-        return Some(dot_git);
+        return Some((dot_git, found.dev()));
     }
-    if found.is_symlink() && dot_git.is_dir() {
-        return fs::canonicalize(dot_git).ok();
-    }
-    let link = fs::read_to_string(&dot_git).ok()?;
-    fs::canonicalize(root.join(link.strip_prefix("gitdir:")?.trim())).ok()
+    let git = if found.is_symlink() && dot_git.is_dir() {
+        dot_git
+    } else {
+        let link = fs::read_to_string(&dot_git).ok()?;
+        root.join(link.strip_prefix("gitdir:")?.trim())
+    };
+    let git = fs::canonicalize(git).ok()?;
+    let device = fs::metadata(&git).ok()?.dev();
+    Some((git, device))
 }
 
 /// Returns the root of the main work tree of the repository around `from`.

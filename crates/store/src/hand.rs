@@ -14,7 +14,7 @@ use chrono::TimeDelta;
 use super::appended::{tell_moved, with_appended, with_line_ends};
 use super::applied::is_of_this_boot;
 use super::archived::{statuses, with_archived};
-use super::baseline::{Baseline, Sight, free_aside, header, old_path};
+use super::baseline::{Baseline, free_aside, header, old_path};
 use super::by_hand::{Copies, around_items, by_hand, done_by_hand, note};
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::cut_short::{is_cut_short, takes_most_words};
@@ -31,7 +31,7 @@ use super::redo::up_to_date;
 use super::seen::digest;
 use super::settled::Settled;
 use super::since::Since;
-use super::stamp::Stamp;
+use super::stamp::{Sight, Stamp};
 use super::stays;
 use super::texts::{KeptText, Nearest, SaveMark, Texts, Writer};
 use tavern_core::document::{Document, Item, open, parse};
@@ -870,6 +870,9 @@ pub(super) fn tell_status(states: &States, entry: &mut Entry) {
     entry.state = Some(keys.into_owned().without_status());
 }
 
+/// Queues with external edits, and their stamps.
+type Saves = Vec<(Queue, Sight)>;
+
 impl Board {
     /// Returns true if a queue is missing that will be put back because an item of it is held. `queues` are the
     /// existing ones.
@@ -886,9 +889,15 @@ impl Board {
 
     /// Returns the queues with external edits, and their stamps. A queue whose file is gone is included until its items
     /// were searched for elsewhere, and while one of them is held.
-    pub(super) fn by_hand(&self) -> Result<Vec<(Queue, Sight)>, Error> {
-        let mut queues = self.queues()?;
-        for queue in gone_beside(self, &queues) {
+    pub(super) fn by_hand(&self) -> Result<Saves, Error> {
+        Ok(self.look_for_saves()?.1)
+    }
+
+    /// Returns the existing queues, and those in [`Board::by_hand`].
+    pub(super) fn look_for_saves(&self) -> Result<(Vec<Queue>, Saves), Error> {
+        let there = self.queues()?;
+        let mut queues = there.clone();
+        for queue in gone_beside(self, &there) {
             let is_known =
                 header(self, &queue).is_some_and(|header| header.version.file == Stamp::NONE);
             if !is_known || self.is_held_in(&queue)? {
@@ -899,9 +908,9 @@ impl Board {
             let sight = Sight::of(self, &queue);
             (queue, sight)
         });
-        Ok(looks
-            .filter(|(queue, sight)| !sight.is_seen(self, queue))
-            .collect())
+        let by_hand = looks.filter(|(queue, sight)| !sight.is_seen(self, queue));
+        let by_hand = by_hand.collect();
+        Ok((there, by_hand))
     }
 }
 

@@ -59,6 +59,16 @@ impl<'b> ItemIndex<'b> {
         }
     }
 
+    /// Like [`ItemIndex::of`], given the board's queues.
+    pub(super) fn among(board: &'b Board, queues: &[Queue]) -> ItemIndex<'b> {
+        let index = ItemIndex::of(board);
+        let queues: Vec<IndexedQueue> = queues.iter().cloned().map(IndexedQueue::of).collect();
+        ItemIndex {
+            queues: OnceCell::from(queues),
+            ..index
+        }
+    }
+
     /// Discards what is known of `queue`, which was just rewritten.
     pub(super) fn look_again(&mut self, queue: &Queue) {
         (self.homes, self.logged) = Default::default();

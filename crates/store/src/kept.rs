@@ -24,7 +24,8 @@ const TEMPLATES: &str = "templates";
 impl Board {
     /// Backs up changed files. The caller holds the lock; a file that can't be stored now is retried next time.
     pub(super) fn keep_typed(&self) {
-        for name in names(&self.path("")) {
+        let config = config::FILE.to_owned();
+        for name in templates(&self.path("")).into_iter().chain([config]) {
             drop(self.keep(&name));
         }
     }
@@ -75,7 +76,8 @@ impl Board {
     /// Returns config.yaml and templates that are missing or empty, with their backups.
     pub fn removed_files(&self) -> Vec<(String, String)> {
         let is_gone = |name: &String| {
-            files::open_known(self.path(name)).map_or(true, |(_, known)| known.len() == 0)
+            fs::symlink_metadata(self.path(name))
+                .map_or(true, |known| !known.is_file() || known.len() == 0)
         };
         let gone = names(&self.private(FOLDER)).into_iter().filter(is_gone);
         gone.filter_map(|name| {
@@ -139,6 +141,17 @@ fn look(path: &Path) -> Option<(SystemTime, u64)> {
 
 /// Returns the names of config.yaml and the templates in `folder`.
 fn names(folder: &Path) -> Vec<String> {
+    let mut names = templates(folder);
+    names.extend(
+        fs::symlink_metadata(folder.join(config::FILE))
+            .is_ok()
+            .then(|| config::FILE.to_owned()),
+    );
+    names
+}
+
+/// Returns the names of the templates in `folder`.
+fn templates(folder: &Path) -> Vec<String> {
     let templates = fs::read_dir(folder.join(TEMPLATES))
         .into_iter()
         .flatten()
@@ -149,10 +162,5 @@ fn names(folder: &Path) -> Vec<String> {
         templates.filter_map(|file| Some(format!("{TEMPLATES}/{}", file.file_name().to_str()?)));
     let mut names: Vec<String> = templates.collect();
     names.sort();
-    names.extend(
-        fs::symlink_metadata(folder.join(config::FILE))
-            .is_ok()
-            .then(|| config::FILE.to_owned()),
-    );
     names
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,11 @@ pub(super) struct Log {
     file: Option<File>,
     /// Length up to the end of the last whole line; anything behind it was torn by a crash and never happened.
     length: u64,
+    /// Whether there is something behind it.
+    is_torn: bool,
     last_seq: u64,
+    /// The files before it, oldest first.
+    earlier: Vec<PathBuf>,
 }
 
 impl Log {
@@ -82,22 +86,26 @@ impl Log {
                 path: today,
                 file: None,
                 length: 0,
+                is_torn: false,
                 last_seq: 0,
+                earlier: Vec::new(),
             },
         };
         // A file without a whole line does not show the log's end: its first line was torn by a crash.
-        while log.last_seq == 0
-            && let Some(earlier) = days.pop()
-        {
-            log.last_seq = Log::open_file(&earlier)?.last_seq;
+        for earlier in days.iter().rev() {
+            if log.last_seq > 0 {
+                break;
+            }
+            log.last_seq = Log::open_file(earlier)?.last_seq;
         }
+        log.earlier = days;
         Ok(log)
     }
 
     fn open_file(path: &Path) -> Result<Log, Error> {
-        let open = || -> io::Result<(File, u64, Option<u64>)> {
-            let file = files::open_to_write(path)?;
-            let (end, mut length, mut last) = (file.metadata()?.len(), 0, None);
+        let open = || -> io::Result<(File, u64, bool, Option<u64>)> {
+            let (file, known) = files::open_known_to_write(path)?;
+            let (end, mut length, mut last) = (known.len(), 0, None);
             look_back(&file, end, &mut |start, line| {
                 let line_end = start + line.len() as u64 + 1;
                 let entry = serde_json::from_slice::<Entry>(line).ok();
@@ -110,15 +118,31 @@ impl Log {
                 }
                 last.is_none()
             })?;
-            Ok((file, length, last))
+            Ok((file, length, length < end, last))
         };
-        let (file, length, last) = open().map_err(Error::io("read", path))?;
+        let (file, length, is_torn, last) = open().map_err(Error::io("read", path))?;
         Ok(Log {
             path: path.to_owned(),
             file: Some(file),
             length,
+            is_torn,
             last_seq: last.unwrap_or(0),
+            earlier: Vec::new(),
         })
+    }
+
+    /// Calls `look` with the log's lines, newest first, until it returns false.
+    pub(super) fn walk_back(&self, look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
+        let goes_on = match &self.file {
+            Some(file) => look_back(file, self.length, &mut |_, line| look(line))
+                .map_err(Error::io("read", &self.path))?,
+            None => true,
+        };
+        if goes_on {
+            walk_files(&self.earlier, look)
+        } else {
+            Ok(())
+        }
     }
 
     /// Syncs the log: the process that appended the last line may have died before its sync.
@@ -152,12 +176,14 @@ impl Log {
             }
             let file = log.file.as_mut().expect("it was just opened");
             failpoint::hit("log.open")?;
-            file.set_len(log.length)?;
-            file.seek(SeekFrom::Start(log.length))?;
+            if log.is_torn {
+                file.set_len(log.length)?;
+            }
+            log.is_torn = true;
             let half = line.len() / 2;
-            file.write_all(&line[..half])?;
+            file.write_all_at(&line[..half], log.length)?;
             failpoint::hit("log.torn")?;
-            file.write_all(&line[half..])?;
+            file.write_all_at(&line[half..], log.length + half as u64)?;
             // A machine crash also ends the agent's program, so its start needs no sync.
             if entries.iter().any(|entry| entry.kind != Kind::Started) {
                 file.sync_data()?;
@@ -175,6 +201,7 @@ impl Log {
             }
             return Err(Error::io("append to", &self.path)(source));
         }
+        self.is_torn = false;
         self.length += line.len() as u64;
         self.last_seq = last.seq;
         Ok(())
@@ -187,13 +214,14 @@ fn day_file(folder: &Path, now: Timestamp) -> PathBuf {
 
 /// Returns the log's files, oldest first.
 fn days(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
+    let names = match files::names_in(folder) {
+        Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Error::io("list", folder)(error)),
     };
-    let mut days: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+    let mut days: Vec<PathBuf> = names
+        .into_iter()
+        .map(|(name, _)| folder.join(name))
         .filter(|path| {
             path.extension()
                 .is_some_and(|extension| extension == "jsonl")
@@ -261,7 +289,12 @@ pub fn search_log(
 
 /// Calls `look` with the log's lines, newest first, until it returns false.
 pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
-    for path in days(&board.private("events"))?.into_iter().rev() {
+    walk_files(&days(&board.private("events"))?, look)
+}
+
+/// Like [`walk_back`], for the lines in these files, oldest first.
+fn walk_files(files: &[PathBuf], look: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
+    for path in files.iter().rev() {
         // Lines torn by a crash, or just being written, have not happened. A change never spans two files.
         let mut is_torn = true;
         let mut look = |line: &[u8]| {
@@ -269,10 +302,10 @@ pub(super) fn walk_back(board: &Board, look: &mut dyn FnMut(&[u8]) -> bool) -> R
             is_torn || look(line)
         };
         let mut look_back = || {
-            let file = files::open(&path)?;
-            look_back(&file, file.metadata()?.len(), &mut |_, line| look(line))
+            let (file, known) = files::open_known(path)?;
+            look_back(&file, known.len(), &mut |_, line| look(line))
         };
-        if !look_back().map_err(Error::io("read", &path))? {
+        if !look_back().map_err(Error::io("read", path))? {
             break;
         }
     }
@@ -358,7 +391,8 @@ pub(super) fn task_of(line: &[u8]) -> Option<TaskId> {
     reason = "tests make and break files on purpose"
 )]
 mod tests {
-    use std::fs::OpenOptions;
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
 
     use super::super::entry::TextChange;
     use super::*;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::archived::FOLDER;
-use super::baseline::{Baseline, Sight};
+use super::baseline::Baseline;
 use super::change::Change;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
@@ -13,7 +13,7 @@ use super::hand::put_back;
 use super::moved::Standing;
 use super::queue::{Queue, is_blank};
 use super::seen::path;
-use super::stamp::Stamp;
+use super::stamp::{Sight, Stamp};
 use tavern_core::document::{Item, parse};
 use tavern_core::event::Kind;
 use tavern_core::task::Timestamp;

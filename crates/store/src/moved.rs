@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::baseline::{Baseline, Sight};
+use super::baseline::Baseline;
 use super::change::{Change, QueueRewrite, Rewrite};
 use super::entry::{Entry, HAND, LeaseEntry, TextChange};
 use super::error::Error;
@@ -16,7 +16,7 @@ use super::log::walk_log;
 use super::queue::{Queue, is_blank};
 use super::redo::up_to_date;
 use super::since::Since;
-use super::stamp::Stamp;
+use super::stamp::{Sight, Stamp};
 use super::texts::Texts;
 use tavern_core::document::{Document, Item, parse};
 use tavern_core::event::Kind;

@@ -15,7 +15,7 @@ use super::content::Content;
 use super::error::{Error, MOST_ITEMS};
 use super::find::Board;
 use super::replace::sync_folder;
-use super::stamp::Stamp;
+use super::stamp::{Sight, Stamp};
 use tavern_core::front;
 use tavern_core::problem::one_line;
 use tavern_core::states::States;
@@ -45,6 +45,8 @@ pub struct Text {
     pub content: Content,
     /// The stamp of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
     pub(super) stamp: Stamp,
+    /// The stamps in the baseline, if it was looked at.
+    pub(super) known: Option<Sight>,
 }
 
 impl Text {
@@ -362,6 +364,7 @@ impl Board {
                 queue: queue.clone(),
                 content: content.into(),
                 stamp,
+                known: None,
             });
         }
         let (stamp, bytes) = self
@@ -388,6 +391,7 @@ impl Board {
             queue: queue.clone(),
             content: content.into(),
             stamp,
+            known: None,
         })
     }
 }

@@ -1,8 +1,6 @@
 //! Quota files `quota/<runner>.yaml`: a provider's limit, obeyed by every loop of that runner. A person may edit or
 //! delete the file; that reopens the runner at once.
 
-use std::fs;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,18 +41,11 @@ impl Board {
 
     /// Returns all runners that are closed at `now`.
     pub fn quotas(&self, now: Timestamp) -> Vec<(String, Quota)> {
-        let Ok(entries) = fs::read_dir(self.path("quota")) else {
-            return Vec::new();
-        };
-        let mut quotas: Vec<(String, Quota)> = entries
-            .filter_map(|entry| {
-                let name = entry
-                    .ok()?
-                    .file_name()
-                    .into_string()
-                    .ok()?
-                    .strip_suffix(".yaml")?
-                    .to_owned();
+        let files = files::names_in(&self.path("quota")).unwrap_or_default();
+        let mut quotas: Vec<(String, Quota)> = files
+            .into_iter()
+            .filter_map(|(name, _)| {
+                let name = name.to_str()?.strip_suffix(".yaml")?.to_owned();
                 let quota = self.quota(&name, now)?;
                 Some((name, quota))
             })

@@ -58,6 +58,7 @@ impl Board {
                     queue: queue.clone(),
                     content: content.into(),
                     stamp: seen.file,
+                    known: None,
                 })
             }
             None => self.read_file(queue),
@@ -83,27 +84,29 @@ impl Board {
             let is_seen = read.is_ok();
             return (read, is_seen);
         }
-        let known = header(self, queue).map(|header| header.version);
-        let there = known.filter(|known| Stamp::at(&queue.path) == Some(known.file));
-        if let Some((version, content)) =
-            there.and_then(|it| Some((it, self.last_read.get(&queue.path, it)?)))
-        {
+        let Some(header) = header(self, queue) else {
+            return (self.read_file(queue), false);
+        };
+        let (version, known) = (header.version, Some(header.sight()));
+        let last = self.last_read.get(&queue.path, version);
+        if let Some(content) = last.filter(|_| Stamp::at(&queue.path) == Some(version.file)) {
             let text = Text {
                 queue: queue.clone(),
                 content,
                 stamp: version.file,
+                known,
             };
             return (Ok(text), true);
         }
-        let read = self.read_file(queue);
-        let seen = known.and_then(|version| {
-            let text = read.as_ref().ok()?;
-            (version.file == text.stamp).then(|| (version, text.content.clone()))
-        });
-        let is_seen = seen.is_some();
-        if let Some((version, content)) = seen {
-            self.last_read.keep(&queue.path, version, content);
-        }
+        let read = self.read_file(queue).map(|text| Text { known, ..text });
+        let is_seen = match &read {
+            Ok(text) if text.stamp == version.file => {
+                self.last_read
+                    .keep(&queue.path, version, text.content.clone());
+                true
+            }
+            _ => false,
+        };
         (read, is_seen)
     }
 }

@@ -5,14 +5,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::archived::{FOLDER, archive_of, content};
-use super::baseline::{self, Baseline, Sight, header, old_path};
+use super::baseline::{self, Baseline, header, old_path};
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
 use super::find::Board;
 use super::log::tail_log;
 use super::queue::Queue;
 use super::replace::{Replaced, Staged, replace};
-use super::stamp::Stamp;
+use super::stamp::{Sight, Stamp};
 use tavern_core::archive::{self, Gone};
 use tavern_core::document::{Item, parse};
 use tavern_core::lease::Lease;

@@ -63,6 +63,8 @@ pub(super) fn replace_by_spare(path: &Path, spare: &Path, parts: &[&[u8]]) -> Re
 pub(super) struct Staged {
     temp: NamedTempFile,
     path: PathBuf,
+    /// Whether there is a file to replace.
+    is_over: bool,
     is_durable: bool,
 }
 
@@ -79,13 +81,14 @@ impl Staged {
     }
 
     fn synced(path: &Path, bytes: &[u8], spent: Option<&Path>) -> Result<Staged, Error> {
-        let temp = stage(path, &[bytes], spent)?;
+        let (temp, is_over) = stage(path, &[bytes], spent)?;
         failpoint::hit("replace.written")
             .and_then(|()| temp.as_file().sync_all())
             .map_err(Error::io("write", path))?;
         Ok(Staged {
             temp,
             path: path.to_owned(),
+            is_over,
             is_durable: true,
         })
     }
@@ -96,7 +99,7 @@ impl Staged {
         parts: &[&[u8]],
         modified: Option<SystemTime>,
     ) -> Result<Staged, Error> {
-        let temp = stage(path, parts, None)?;
+        let (temp, is_over) = stage(path, parts, None)?;
         if let Some(modified) = modified {
             temp.as_file()
                 .set_modified(modified)
@@ -105,6 +108,7 @@ impl Staged {
         Ok(Staged {
             temp,
             path: path.to_owned(),
+            is_over,
             is_durable: false,
         })
     }
@@ -114,11 +118,12 @@ impl Staged {
         let Staged {
             temp,
             path,
+            is_over,
             is_durable,
         } = self;
         failpoint::hit("replace.synced").map_err(Error::io("rename to", &path))?;
         // Without a sync, names are exchanged: some file systems flush a file that is renamed over another.
-        let is_exchanged = !is_durable && exchange_names(temp.path(), &path).is_ok();
+        let is_exchanged = is_over && !is_durable && exchange_names(temp.path(), &path).is_ok();
         if !is_exchanged {
             temp.persist(&path)
                 .map_err(|error| Error::io("rename to", &path)(error.error))?;
@@ -261,8 +266,12 @@ fn target_of(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Writes the new content to a temp file beside the file to replace, with its mode and owner, over `spent` where
-/// possible.
-fn stage(path: &Path, parts: &[&[u8]], spent: Option<&Path>) -> Result<NamedTempFile, Error> {
+/// possible. Returns it, and whether there is a file to replace.
+fn stage(
+    path: &Path,
+    parts: &[&[u8]],
+    spent: Option<&Path>,
+) -> Result<(NamedTempFile, bool), Error> {
     let folder = folder_of(path);
     // The folder may have been removed with its content.
     files::make_folder(folder).map_err(Error::io("write to", folder))?;
@@ -279,15 +288,18 @@ fn stage(path: &Path, parts: &[&[u8]], spent: Option<&Path>) -> Result<NamedTemp
             .or_else(|_| make())
             .map_err(Error::io("write to", folder))?;
     }
-    keep_mode(path, temp.as_file()).map_err(Error::io("keep the owner of", path))?;
-    failpoint::hit("replace.staged")
-        .and_then(|()| parts.iter().try_for_each(|part| temp.write_all(part)))
-        .and_then(|()| {
-            temp.as_file()
-                .set_len(parts.iter().map(|part| part.len() as u64).sum())
-        })
-        .map_err(Error::io("write", path))?;
-    Ok(temp)
+    let is_over = keep_mode(path, temp.as_file()).map_err(Error::io("keep the owner of", path))?;
+    let mut write = || {
+        failpoint::hit("replace.staged")?;
+        parts.iter().try_for_each(|part| temp.write_all(part))?;
+        if spent.is_some() {
+            let length = parts.iter().map(|part| part.len() as u64).sum();
+            temp.as_file().set_len(length)?;
+        }
+        Ok(())
+    };
+    write().map_err(Error::io("write", path))?;
+    Ok((temp, is_over))
 }
 
 /// Returns the file at `spent`, moved to the place of `temp`, to be overwritten.
@@ -306,10 +318,11 @@ fn reused(spent: &Path, temp: NamedTempFile) -> io::Result<NamedTempFile> {
     }
 }
 
-fn keep_mode(path: &Path, temp: &File) -> io::Result<()> {
+/// Gives `temp` the mode and owner of the file at `path`. Returns false if there is none.
+fn keep_mode(path: &Path, temp: &File) -> io::Result<bool> {
     let old = match fs::symlink_metadata(path) {
         Ok(old) if old.is_file() => old,
-        _ => return Ok(()),
+        _ => return Ok(false),
     };
     let new = temp.metadata()?;
     if old.mode() != new.mode() {
@@ -318,5 +331,5 @@ fn keep_mode(path: &Path, temp: &File) -> io::Result<()> {
     if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
         std::os::unix::fs::fchown(temp, Some(old.uid()), Some(old.gid()))?;
     }
-    Ok(())
+    Ok(true)
 }

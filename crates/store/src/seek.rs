@@ -13,8 +13,8 @@ pub struct Seek {
     pub roles: Roles,
     /// A person chats with the agent on `item`, whatever its status.
     pub is_chat: bool,
-    /// Searched in this order; the first queue with work is used.
-    pub queues: Vec<Queue>,
+    /// Searched in this order; the first queue with work is used. `None`: all of the board's, by priority.
+    pub queues: Option<Vec<Queue>>,
     /// If set, only this item may be claimed.
     pub item: Option<NamedItem>,
     /// Length of the lease in seconds.

@@ -92,3 +92,11 @@ impl FromStr for Stamp {
         })
     }
 }
+
+/// The stamps of a queue's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    pub(super) file: Option<Stamp>,
+    /// Of the file that was replaced last.
+    pub(super) old: Option<Stamp>,
+}

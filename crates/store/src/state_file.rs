@@ -8,17 +8,20 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::content::Content;
 use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
-use super::queue::{Queue, Text};
+use super::queue::Queue;
 use super::replace::replace_volatile;
 use super::seen;
+use super::stamp::Stamp;
 use tavern_core::document::{Document, open};
 use tavern_core::event::Kind;
 use tavern_core::problem::one_line;
@@ -49,18 +52,28 @@ impl Board {
 
     /// Updates the queue's state file, if it has changed.
     pub fn show_states(&self, queue: &Queue) -> Result<(), Error> {
-        self.show_states_of(&self.read(queue)?)
+        self.show_states_of(queue, &self.read(queue)?.content)
     }
 
-    /// Like `Board::show_states`, given the queue's text.
-    pub(super) fn show_states_of(&self, text: &Text) -> Result<(), Error> {
-        let path = self.state_file(&text.queue);
-        // A link or folder in its place is a user's own.
-        if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
-            return Ok(());
-        }
-        let shown = shown(&text.content.open(), &text.queue.id);
-        let known = files::read_text(&path).unwrap_or_default();
+    /// Like [`Board::show_states`], as of event `last`, for the holder of the lock.
+    pub(super) fn show_states_at(&self, queue: &Queue, last: u64) -> Result<(), Error> {
+        let file = Stamp::at(&queue.path);
+        let content = match file.and_then(|file| self.last_read.of_file(&queue.path, file)) {
+            Some(content) => content.with_states(self.states_at(last)?),
+            None => self.read_settled(queue, last)?.content,
+        };
+        self.show_states_of(queue, &content)
+    }
+
+    fn show_states_of(&self, queue: &Queue, content: &Content) -> Result<(), Error> {
+        let path = self.state_file(queue);
+        let shown = shown(&content.open(), &queue.id);
+        let known = match files::read_text(&path) {
+            // A link or folder in its place is a user's own.
+            Err(error) if error.kind() == files::REFUSED => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::IsADirectory => return Ok(()),
+            known => known.unwrap_or_default(),
+        };
         if self.is_dry() || known == shown {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use super::entry::Entry;
 use super::error::Error;
 use super::find::Board;
 use super::last_states::KnownStates;
-use super::log::walk_back;
+use super::log::{Log, walk_back};
 use super::replace::replace_own;
 use tavern_core::states::{StateKeys, States};
 use tavern_core::task::{TaskId, Timestamp};
@@ -25,6 +25,9 @@ const END: &str = "end";
 
 /// The snapshot is rewritten after this many events.
 const MOST_LATER: u64 = 64;
+
+/// Walks back the log's lines, as [`walk_back`] does.
+type WalkBack<'w> = dyn Fn(&mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> + 'w;
 
 /// The parts of a log line about an item's state.
 #[derive(Deserialize)]
@@ -44,13 +47,23 @@ impl Board {
 
     /// Returns the states as of event `last`, which must be the newest.
     pub(super) fn states_at(&self, last: u64) -> Result<Arc<States>, Error> {
+        self.states_in(last, &|look| walk_back(self, look))
+    }
+
+    /// Caches the states as of the last event of `log`, for [`Board::states_at`].
+    pub(super) fn learn_states(&self, log: &Log) -> Result<(), Error> {
+        self.states_in(log.last_seq(), &|look| log.walk_back(look))
+            .map(drop)
+    }
+
+    fn states_in(&self, last: u64, walk: &WalkBack<'_>) -> Result<Arc<States>, Error> {
         let known = self.last_states.get();
         if known.seq == Some(last) {
             return Ok(known.states);
         }
         let (in_snapshot, mut states) = self.read_snapshot().unwrap_or_default();
         let mut is_set = HashSet::new();
-        walk_states(self, in_snapshot, &mut |line| {
+        walk_states(walk, in_snapshot, &mut |line| {
             if is_set.insert(line.task.clone()) {
                 states.set(line.task, line.state);
             }
@@ -76,7 +89,7 @@ impl Board {
     /// Returns the states as they were at the end of the second `at`.
     pub(super) fn states_then(&self, at: Timestamp) -> Result<Arc<States>, Error> {
         let (mut states, mut is_set) = (States::default(), HashSet::new());
-        walk_states(self, 0, &mut |line| {
+        walk_states(&|look| walk_back(self, look), 0, &mut |line| {
             if line.time <= at && is_set.insert(line.task.clone()) {
                 states.set(line.task, line.state);
             }
@@ -88,7 +101,7 @@ impl Board {
     /// Returns the state of `task` before event `seq`.
     pub(super) fn state_before(&self, task: &TaskId, seq: u64) -> Result<StateKeys, Error> {
         let mut state = None;
-        walk_states(self, 0, &mut |line| {
+        walk_states(&|look| walk_back(self, look), 0, &mut |line| {
             if line.seq < seq && line.task == *task {
                 state = Some(line.state);
             }
@@ -146,12 +159,12 @@ fn set(states: &mut States, entry: &Entry) {
 
 /// Calls `look` with the log lines after event `since` that have a state, newest first, until it returns false.
 fn walk_states(
-    board: &Board,
+    walk: &WalkBack<'_>,
     since: u64,
     look: &mut dyn FnMut(StateLine) -> bool,
 ) -> Result<(), Error> {
     let says_state = memmem::Finder::new("\"state\":");
-    walk_back(board, &mut |line| {
+    walk(&mut |line| {
         if since > 0 && seq_of(line).is_none_or(|seq| seq <= since) {
             return false;
         }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::applied::{Applied, read_applied, write_applied, write_shown};
-use super::baseline::{Baseline, Sight, replaced, spent_path};
+use super::baseline::{Baseline, replaced, spent_path};
 use super::change::{Change, QueueRewrite, Rewrite, Step};
 use super::content::QueueVersion;
 use super::entry::{Entry, LeaseEntry, TextChange};
@@ -29,7 +29,7 @@ use super::moved::moved;
 use super::queue::{Queue, Text, has_too_many};
 use super::redo::{redo, redo_archive, set_lease, unshown};
 use super::replace::Staged;
-use super::stamp::Stamp;
+use super::stamp::{Sight, Stamp};
 use super::texts::{self, SaveMark};
 use tavern_core::event::Kind;
 use tavern_core::task::{TaskId, Timestamp};
@@ -50,6 +50,8 @@ pub(super) struct View<'b> {
     pub(super) last_seq: u64,
     /// The time of the decision: the caller may have waited for the lock.
     pub(super) now: Timestamp,
+    /// The existing queues.
+    pub(super) queues: Vec<Queue>,
 }
 
 impl View<'_> {
@@ -96,6 +98,7 @@ impl Board {
                 board: self,
                 last_seq,
                 now: clock::now(),
+                queues: self.queues()?,
             })?;
             change.number(last_seq);
             let content = |file| match file {
@@ -176,6 +179,8 @@ struct Locked<'b> {
     synced: Option<u64>,
     /// When it got the lock.
     now: Timestamp,
+    /// The existing queues.
+    queues: Vec<Queue>,
     _lock: Lock,
 }
 
@@ -185,7 +190,8 @@ impl<'b> Locked<'b> {
         let (mut before, mut end) = (Vec::new(), None);
         loop {
             let mut locked = Locked::open(Lock::take(board)?, board)?;
-            let mut by_hand = board.by_hand()?;
+            let (queues, mut by_hand) = board.look_for_saves()?;
+            locked.queues = queues;
             // A person may take hours to resolve conflicts.
             by_hand.retain(|(queue, _)| !board.is_unresolved(queue));
             let is_busy =
@@ -217,8 +223,13 @@ impl<'b> Locked<'b> {
                     index.look_again(queue);
                 }
             }
-            // A queue may have been saved meanwhile.
-            if by_hand.is_empty() || is_last || board.by_hand()?.is_empty() {
+            if by_hand.is_empty() {
+                return Ok(locked);
+            }
+            // A queue may have been saved or put back meanwhile.
+            let (queues, again) = board.look_for_saves()?;
+            if is_last || again.is_empty() {
+                locked.queues = queues;
                 return Ok(locked);
             }
             // git moves HEAD after it has released its lock.
@@ -265,6 +276,7 @@ impl<'b> Locked<'b> {
             seq: last.max(known),
             synced,
             now,
+            queues: Vec::new(),
             _lock: lock,
         };
         if last < known {
@@ -281,6 +293,10 @@ impl<'b> Locked<'b> {
         if last == 0 {
             drop(locked.commit(Change::notes(board.shown_states(now)?))?);
         }
+        if locked.seq == locked.log.last_seq() {
+            // A failure shows where the states are needed.
+            drop(board.learn_states(&locked.log));
+        }
         Ok(locked)
     }
 
@@ -289,6 +305,7 @@ impl<'b> Locked<'b> {
             board: self.board,
             last_seq: self.seq,
             now: self.now,
+            queues: self.queues.clone(),
         }
     }
 
@@ -393,12 +410,12 @@ impl<'b> Locked<'b> {
             *queues.entry(id).or_default() |= entry.is_end();
         }
         for (id, is_end) in queues {
-            let Ok(queue) = board.queue_by_id(id) else {
+            let known = self.queues.iter().find(|queue| queue.id == id).cloned();
+            let Some(queue) = known.or_else(|| board.queue_by_id(id).ok()) else {
                 continue;
             };
             if is_end || board.may_show_states(&queue) {
-                let text = board.read_settled(&queue, self.seq);
-                drop(text.and_then(|text| board.show_states_of(&text)));
+                drop(board.show_states_at(&queue, self.seq));
             }
         }
     }

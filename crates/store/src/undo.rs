@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::slice;
 
-use super::baseline::Sight;
 use super::by_hand::around_items;
 use super::change::Change;
 use super::entry::{Entry, LANES, LeaseEntry, PROSE, TextChange};
@@ -15,6 +14,7 @@ use super::error::{Error, Obstacle};
 use super::find::Board;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
+use super::stamp::Sight;
 use super::submit::Note;
 use super::transaction::View;
 use tavern_core::document::{Document, Item, parse};
@@ -63,6 +63,7 @@ impl Board {
             board: &dry,
             last_seq: self.last_seq()?,
             now: clock::now(),
+            queues: dry.queues()?,
         };
         let mut found = Vec::new();
         let (mut taken, mut latest) = (HashMap::new(), HashMap::new());

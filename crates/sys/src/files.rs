@@ -55,6 +55,11 @@ pub fn open_to_write(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDWR)
 }
 
+/// Like `open_to_write`, and returns the file's metadata.
+pub fn open_known_to_write(path: impl AsRef<Path>) -> io::Result<(File, Metadata)> {
+    open_known_as(path.as_ref(), OFlags::RDWR)
+}
+
 /// Like `open_to_write`, but creates a missing file. Existing content stays.
 pub fn open_or_make(path: impl AsRef<Path>) -> io::Result<File> {
     open_as(path.as_ref(), OFlags::RDWR | OFlags::CREATE)
@@ -247,11 +252,16 @@ fn open_as(path: &Path, flags: OFlags) -> io::Result<File> {
 fn open_known_as(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
     // Opening must not block on a pipe, nor acquire a controlling terminal.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mode = match path.parent().filter(|_| flags.contains(OFlags::CREATE)) {
-        Some(folder) => Mode::from_raw_mode(mode_in(folder, 0o644)?),
-        None => Mode::empty(),
+    let is_made = flags.contains(OFlags::CREATE);
+    let file = match opened(path, flags - OFlags::CREATE, Mode::empty()) {
+        Err(Errno::NOENT) if is_made => {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let mode = Mode::from_raw_mode(mode_in(folder, 0o644)?);
+            opened(path, flags, mode)
+        }
+        there => there,
     };
-    let file = match opened(path, flags, mode) {
+    let file = match file {
         Ok(file) => File::from(file),
         Err(Errno::LOOP) => return Err(refused(A_LINK)),
         // A pipe without a reader, or a socket.

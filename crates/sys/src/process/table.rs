@@ -193,13 +193,15 @@ fn is_marked(pid: u32, mark: &Mark) -> bool {
 pub(super) fn environ(pid: u32) -> Option<Vec<u8>> {
     // Linux limits it to 6 MB.
     const MOST: u64 = 8 * 1024 * 1024;
-    // Usually one read is enough.
-    let mut environ = Vec::with_capacity(16 * 1024);
-    fs::File::open(format!("/proc/{pid}/environ"))
-        .ok()?
-        .take(MOST)
-        .read_to_end(&mut environ)
-        .ok()?;
+    let file = fs::File::open(format!("/proc/{pid}/environ")).ok()?;
+    // A read that does not fill the buffer was the last.
+    let mut environ = vec![0; 16 * 1024];
+    let read = (&file).read(&mut environ).ok()?;
+    if read < environ.len() {
+        environ.truncate(read);
+    } else {
+        file.take(MOST).read_to_end(&mut environ).ok()?;
+    }
     Some(environ)
 }
 
