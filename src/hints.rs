@@ -102,7 +102,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
         Error::Io { source, path, .. } => return not_written(path, source.kind()),
         Error::Busy(_) => "try again; to see its holder: fuser .git/tavern/lock".into(),
-        Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern queue add {}", quoted(name)),
+        Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern add --queue {} --create \"…\"", quoted(name)),
         Error::NoQueue(_) => "list the queues with `tavern queue`, or give a path such as TODO.md".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
         Error::NotText { path, .. } => {
@@ -403,7 +403,7 @@ fn cap(scope: CapScope, measure: Measure) -> String {
             format!("to go on: begin another {scope}, with more {flag} or without it")
         }
         _ => format!(
-            "raise it: `caps: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and begin again"
+            "raise it: `budget: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and begin again"
         ),
     }
 }

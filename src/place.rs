@@ -214,7 +214,7 @@ impl Context {
     pub(super) fn queue_or_new(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         match self.queue(board, name) {
             Err(error) if error.exit == Exit::Usage && !board.is_volatile() => {
-                self.make_queue(board, name, None)
+                self.make_queue(board, name)
             }
             found => found,
         }
@@ -229,7 +229,7 @@ impl Context {
         };
         refuse_lost(board, name)?;
         if is_plain(name) && !board.is_volatile() && board.is_needed(name) {
-            return self.make_queue(board, name, None);
+            return self.make_queue(board, name);
         }
         let mut others: Vec<String> = board.queues()?.into_iter().map(|queue| queue.id).collect();
         if others.is_empty() {
@@ -252,12 +252,7 @@ impl Context {
     }
 
     /// Creates the missing queue `name`.
-    pub(super) fn make_queue(
-        &self,
-        board: &Board,
-        name: &str,
-        priority: Option<u8>,
-    ) -> Result<Queue, CliError> {
+    pub(super) fn make_queue(&self, board: &Board, name: &str) -> Result<Queue, CliError> {
         refuse_lost(board, name)?;
         if !is_plain(name) {
             let message = format!("`{name}` can't be the name of a queue");
@@ -269,7 +264,7 @@ impl Context {
             return Err(CliError::usage(message, hint));
         }
         let file = format!("queues/{name}.md");
-        board.set_up(&[(&file, new_queue(name, priority))], &|_, _| false)?;
+        board.set_up(&[(&file, new_queue(name))], &|_, _| false)?;
         Ok(board.queue(name, &self.here())?)
     }
 }
@@ -288,13 +283,9 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Returns the text of a new queue.
-pub(super) fn new_queue(name: &str, priority: Option<u8>) -> String {
-    let priority = priority.map_or_else(String::new, |priority| format!("priority: {priority}\n"));
-    QUEUE.replacen(
-        "id: main\nname: Main queue\n",
-        &format!("id: {name}\n{priority}"),
-        1,
-    )
+pub(super) fn new_queue(name: &str) -> String {
+    let id = format!("id: {name}\n");
+    QUEUE.replacen("id: main\nname: Main queue\n", &id, 1)
 }
 
 /// Refuses a queue that lost its file with unfinished items in it.

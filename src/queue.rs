@@ -1,4 +1,4 @@
-//! `tavern-queue`: list, create and remove queues.
+//! `tavern-queue`: list and remove queues.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,11 +12,11 @@ use tavern_git::Repository;
 use tavern_store::{Archived, Board};
 use tavern_sys::process::quoted;
 
-use super::flags::{DryRun, priority};
+use super::flags::DryRun;
 use super::place::new_queue;
 use super::{CliError, Context, Exit, OwnRun, Verb, human};
 
-/// List the queues, make one, or remove one
+/// List the queues, or remove one
 ///
 /// Queues are listed by the `priority` in their front matter: agents of roles without `queues` take items in this order. A
 /// queue can be removed once it has no open items and no text besides its items; these go to its archive.
@@ -27,12 +27,8 @@ pub struct Args {
     pub action: QueueAction,
 
     /// The queue
-    #[arg(value_name = "QUEUE", required_if_eq_any = [("action", "add"), ("action", "remove")])]
+    #[arg(value_name = "QUEUE", required_if_eq("action", "remove"))]
     pub name: Option<String>,
-
-    /// The priority of the new queue; 0 is the most urgent
-    #[arg(long, short = 'p', value_name = "0-9", value_parser = priority)]
-    pub priority: Option<u8>,
 
     #[command(flatten)]
     pub plan: DryRun,
@@ -44,8 +40,6 @@ pub enum QueueAction {
     /// List them
     #[default]
     List,
-    /// Make one
-    Add,
     /// Remove one
     Remove,
 }
@@ -67,8 +61,7 @@ struct QueueChange<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-queue";
-    const EXAMPLES: &'static [&'static str] =
-        &["tavern queue", "tavern queue add urgent --priority 0"];
+    const EXAMPLES: &'static [&'static str] = &["tavern queue", "tavern queue remove urgent"];
 
     fn within(&self, run: &OwnRun) -> Result<(), CliError> {
         if self.action == QueueAction::List {
@@ -80,14 +73,9 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        if self.priority.is_some() && self.action != QueueAction::Add {
-            let hint = "to change that of a queue, write `priority: N` in its front matter: tavern edit QUEUE";
-            return Err(CliError::usage("--priority is for a new queue", hint));
-        }
         let name = self.name.as_deref().unwrap_or_default();
         match self.action {
             QueueAction::List => list(context, &board, self.name.as_slice()),
-            QueueAction::Add => add(context, &board, name, self.priority),
             QueueAction::Remove => remove(context, &board, name),
         }
     }
@@ -136,39 +124,6 @@ fn list(context: &Context, board: &Board, names: &[String]) -> Result<Exit, CliE
             &format!("{:<width$} p{priority} {words}", queue.id),
         )?;
     }
-    Ok(Exit::Done)
-}
-
-fn add(
-    context: &Context,
-    board: &Board,
-    name: &str,
-    priority: Option<u8>,
-) -> Result<Exit, CliError> {
-    if board.queues()?.iter().any(|queue| queue.id == name) {
-        let hint = format!(
-            "add to it: tavern add --queue {name} \"…\"; for its priority: tavern edit {name}"
-        );
-        return Err(CliError::refused(
-            format!("queue `{name}` already exists"),
-            hint,
-        ));
-    }
-    if board.is_volatile() {
-        let hint = "make a board of it: tavern init";
-        return Err(CliError::refused(
-            "there are only task files here, and no queues of a board",
-            hint,
-        ));
-    }
-    let queue = context.make_queue(board, name, priority)?;
-    let record = QueueChange {
-        queue: &queue.id,
-        action: "added",
-    };
-    context
-        .out
-        .record(&record, format!("queue {name} is made"))?;
     Ok(Exit::Done)
 }
 
@@ -266,7 +221,7 @@ fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(),
             format!("{hint}{}", give_up.unwrap_or_default()),
         ));
     }
-    let (new, words) = (new_queue(id, None), prose(text));
+    let (new, words) = (new_queue(id), prose(text));
     let usual: HashSet<&str> = new.lines().collect();
     let is_usual = |line: &str| {
         line.trim().is_empty() || usual.contains(line.trim_end()) || line.starts_with("priority:")

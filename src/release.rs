@@ -6,7 +6,7 @@ use tavern_core::event::{Blame, Event, Retry};
 use tavern_core::lease::Life;
 use tavern_core::task::{Status, Task, TaskId};
 use tavern_store::config::Config;
-use tavern_store::{Board, Note};
+use tavern_store::{Board, Error, Note};
 
 use super::flags::{DryRun, HeldItemFlags};
 use super::shared::{person, without_token};
@@ -152,7 +152,16 @@ impl Verb for Args {
             }
         };
         let submit = |task: &TaskId| -> Result<(), CliError> {
-            let status = board.submit(task, &event, &Note::default())?.task.status();
+            let note = Note::default();
+            let done = match board.submit(task, &event, &note) {
+                // The queue of an archived item was removed.
+                Err(Error::NoQueue(queue)) if self.reopen => {
+                    context.make_queue(&board, &queue)?;
+                    board.submit(task, &event, &note)
+                }
+                done => done,
+            };
+            let status = done?.task.status();
             context
                 .out
                 .record(&Record { task, status }, format!("{task} is {status}"))

@@ -28,7 +28,7 @@ pub struct Args {
     pub text: Vec<String>,
 
     /// The sender [default: TAVERN_AGENT, else your user name]
-    #[arg(long, value_name = "NAME", value_parser = agent_name)]
+    #[arg(long = "agent", aliases = ["from", "name"], value_name = "NAME", value_parser = agent_name)]
     pub from: Option<String>,
 
     /// The urgency for a running agent: hint, warning or critical

@@ -225,7 +225,9 @@ fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
     {
         let (name, queue) = (&schedule.name, quoted(&*human::words(&schedule.queue)));
         let message = format!("`{name}` queues into {queue}, which is not there");
-        let hint = Some(format!("make it: tavern queue add {queue}"));
+        let hint = Some(format!(
+            "make it: tavern add --queue {queue} --create \"…\""
+        ));
         let path = shown(&board.path(SCHEDULES), faults.here);
         found.push(Fault::whole(
             Severity::Error,

@@ -278,7 +278,7 @@ fn words_on_the_command_line() {
             "error: no queue, file or item `T-nope`\nhint: list the items: tavern",
         ),
         (
-            "tavern-queue add 'a b'",
+            "tavern-add x --queue 'a b' --create",
             2,
             "hint: use letters, digits, `-` and `_`, such as `next-week`\n",
         ),

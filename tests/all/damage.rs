@@ -433,7 +433,7 @@ const LINES: [&str; 36] = [
     "tavern-schedule",
     "tavern-plan new",
     "tavern-queue",
-    "tavern-queue add new",
+    "tavern-add x --queue new --create",
     "tavern-claim --agent Sam",
     "tavern-agent --once --name Sam",
     "tavern-agent --dry-run --name Sam",

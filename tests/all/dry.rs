@@ -206,7 +206,6 @@ fn a_dry_run_says_what_the_run_does_and_does_nothing() {
             Same::Text,
         ),
         ("tavern-plan", &["--id", "T-1", "One more"], Same::Lines),
-        ("tavern-queue", &["add", "later", "-p", "0"], Same::Lines),
         ("tavern-queue", &["remove", "main"], Same::Lines),
         ("tavern-tell", &["T-1", "Mind", "the", "gap."], Same::Lines),
         (

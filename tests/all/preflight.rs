@@ -95,7 +95,7 @@ fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
 #[test]
 fn what_is_left_is_hinted_at_with_its_own_queue() {
     let scratch = board(&item("T-1", ""), "");
-    scratch.run("tavern-queue", &["add", "last"]).ends(0);
+    scratch.add_queue("last");
     scratch
         .run(
             "tavern-add",

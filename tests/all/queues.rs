@@ -6,22 +6,16 @@ const IDEAS: &str = ".tavern/queues/ideas.md";
 
 fn board() -> Scratch {
     let scratch = Scratch::shell(&item("T-1", ""), "");
-    scratch.run("tavern-queue", &["add", "ideas"]).ends(0);
+    scratch.add_queue("ideas");
     scratch
 }
 
 #[test]
 fn queues_are_listed_in_the_order_in_which_they_are_taken_from() {
     let scratch = board();
-    let add = |more: &[&str]| scratch.run("tavern-queue", &[&["add"], more].concat());
-    assert_eq!(
-        add(&["urgent", "--priority", "high"]).succeeds(),
-        "queue urgent is made\n"
-    );
-    assert!(
-        scratch
-            .read(".tavern/queues/urgent.md")
-            .starts_with("---\nid: urgent\npriority: 1\n---\n")
+    scratch.write(
+        ".tavern/queues/urgent.md",
+        "---\nid: urgent\npriority: 1\n---\n",
     );
     scratch
         .run("tavern-add", &["--queue", "urgent", "--id", "T-2", "Two"])
@@ -38,16 +32,14 @@ fn queues_are_listed_in_the_order_in_which_they_are_taken_from() {
         (&1.into(), &1.into())
     );
     scratch.run("tavern-claim", &[]).ends(0).says("T-2 Two");
-    add(&["urgent"])
-        .ends(4)
-        .says("`urgent` already exists")
-        .says("hint: add to it: tavern add --queue urgent");
-    add(&["a b"]).ends(2).says("can't be the name of a queue");
-    add(&[]).ends(2).says("<QUEUE>");
     scratch
-        .run("tavern-queue", &["remove", "ideas", "--priority", "1"])
+        .run("tavern-add", &["--queue", "a b", "--create", "Three"])
         .ends(2)
-        .says("hint: to change that of a queue");
+        .says("can't be the name of a queue");
+    scratch
+        .run("tavern-queue", &["remove"])
+        .ends(2)
+        .says("<QUEUE>");
 }
 
 #[test]
@@ -99,11 +91,6 @@ fn a_queue_is_removed_when_nothing_is_left_in_it_and_what_has_ended_can_be_broug
         .says("cancelled");
     scratch
         .run("tavern-release", &["T-2", "--reopen"])
-        .ends(2)
-        .says("hint: to make it: tavern queue add ideas");
-    scratch.run("tavern-queue", &["add", "ideas"]).ends(0);
-    scratch
-        .run("tavern-release", &["T-2", "--reopen"])
         .ends(0)
         .says("T-2 is pending");
     assert_eq!(
@@ -126,7 +113,7 @@ fn a_name_that_is_no_queue_is_answered_by_what_is_there() {
     std::fs::remove_file(scratch.work().join(IDEAS)).expect("it is there");
     let removed = "error: queue `ideas` was removed\nhint: put it back: tavern check --fix; or forget it: rm ";
     scratch
-        .run("tavern-queue", &["add", "ideas"])
+        .run("tavern-add", &["--queue", "ideas", "--create", "Think"])
         .ends(2)
         .says(removed);
 }
@@ -171,7 +158,7 @@ fn what_git_has_of_a_removed_queue_is_told() {
         .run("tavern-queue", &["remove", "ideas"])
         .ends(0)
         .says_not("git");
-    scratch.run("tavern-queue", &["add", "ideas"]).ends(0);
+    scratch.add_queue("ideas");
     scratch.commit(&[IDEAS], "Board");
     let told = scratch
         .run("tavern-queue", &["remove", "ideas"])
@@ -188,8 +175,8 @@ fn what_git_has_of_a_removed_queue_is_told() {
 }
 
 #[test]
-fn an_agent_may_look_at_queues_and_make_none() {
-    let script = "tavern queue > list.txt; tavern queue add mine 2> refused.txt || test $? = 4";
+fn an_agent_may_look_at_queues_and_remove_none() {
+    let script = "tavern queue > list.txt; tavern queue remove main 2> refused.txt || test $? = 4";
     let scratch = Scratch::shell(
         &format!("- [ ] T-1: Look\n  ```sh\n  {script}\n  ```\n"),
         "",

@@ -481,7 +481,7 @@ fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
             "a:\n  every: hour\n  title: A\n  queue: nowhere\n",
             "",
             "nowhere, which is not there",
-            "tavern queue add nowhere",
+            "tavern add --queue nowhere --create",
         ),
     ] {
         let good = "good:\n  every: hour\n  title: Good\n";

@@ -238,7 +238,7 @@ fn each_change_is_shown_at_once() {
 #[test]
 fn what_shows_a_queue_that_is_gone_goes_with_it() {
     let scratch = board();
-    scratch.run("tavern-queue", &["add", "two"]).succeeds();
+    scratch.add_queue("two");
     scratch
         .run("tavern-add", &["Do it", "--queue", "two", "--id", "T-9"])
         .ends(0);

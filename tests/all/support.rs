@@ -167,6 +167,14 @@ impl Scratch {
         self.folder.path().canonicalize().expect("it is there")
     }
 
+    /// Adds an empty queue, as a person does in an editor.
+    pub fn add_queue(&self, name: &str) {
+        self.write(
+            format!(".tavern/queues/{name}.md"),
+            format!("---\nid: {name}\n---\n\n## Completed\n\n## Pending\n"),
+        );
+    }
+
     /// Writes `text` to `path` under `work/`, with the folders above it.
     pub fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(path);
