@@ -84,7 +84,7 @@ impl Verb for Args {
         let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
         site.board = site.board.acted_on_by(Some(name.clone()));
         let since = self.since.unwrap_or_else(clock::now);
-        site.config.caps.own = self
+        site.config.budget.own = self
             .caps
             .own(since, self.drain.is_none().then(|| name.clone()));
         let agent = Agent {

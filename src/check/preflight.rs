@@ -129,8 +129,8 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         faults.warning("unkept-rule", &config_file, message, hint.to_owned());
     }
     let (usd, tokens) = (
-        config.caps.has(Measure::Usd),
-        config.caps.has(Measure::Tokens),
+        config.budget.has(Measure::Usd),
+        config.budget.has(Measure::Tokens),
     );
     // The amounts don't matter: the question is whether they would be enforced.
     let capped = Budget {
@@ -142,7 +142,7 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         let kind = config.runners.get(&role.runner).map(|runner| runner.kind);
         for measure in kind.map_or_else(Vec::new, |kind| kind.unkept(&capped)) {
             let message = format!(
-                "role `{name}`: the runner `{}` does not report its usage, so `caps` on `{measure}` do not \
+                "role `{name}`: the runner `{}` does not report its usage, so `budget` in `{measure}` does not \
                 count its runs",
                 role.runner
             );

@@ -185,7 +185,7 @@ impl Verb for Args {
         let is_put_back = saved.tell_of_ended(context, &site.board, &queues);
         process::adopt_orphans()?;
         let (started, before) = (clock::instant(), site.board.last_seq()?);
-        site.config.caps.own = self.caps.own(clock::now(), None);
+        site.config.budget.own = self.caps.own(clock::now(), None);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
@@ -531,7 +531,7 @@ impl Args {
         ]);
         args.extend(context.shared.trust.then(|| "--trust".into()));
         args.extend(self.fail_fast.then(|| "--fail-fast".into()));
-        if let Some(own) = &site.config.caps.own {
+        if let Some(own) = &site.config.budget.own {
             let amounts = [
                 ("--max-usd", own.cap.usd),
                 ("--max-minutes", own.cap.minutes),

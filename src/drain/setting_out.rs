@@ -48,7 +48,7 @@ fn unseen(site: &Site, queues: &[Queue]) -> Option<String> {
 }
 
 fn cost(site: &Site) -> String {
-    let caps = &site.config.caps;
+    let caps = &site.config.budget;
     let own = caps.own.as_ref().map(|own| own.cap.clone());
     let all = [
         ("", own),

@@ -1,4 +1,4 @@
-//! Usage of runs, and the rest of their caps, as plain values.
+//! Usage of runs, and the rest of their budgets, as plain values.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct SpendingLine {
     pub tokens: f64,
     pub minutes_today: f64,
     pub minutes: f64,
-    pub caps: Vec<CapLine>,
+    pub budgets: Vec<CapLine>,
 }
 
 /// Usage of one cap.
@@ -50,11 +50,15 @@ impl SpendingLine {
             )
         };
         // Some programs report no cost.
-        let is_money = self.usd > 0.0 || self.caps.iter().any(|cap| cap.of.measure == Measure::Usd);
+        let is_money = self.usd > 0.0
+            || self
+                .budgets
+                .iter()
+                .any(|cap| cap.of.measure == Measure::Usd);
         let words: Vec<String> = is_money
             .then(sums)
             .into_iter()
-            .chain(self.caps.iter().map(CapLine::words))
+            .chain(self.budgets.iter().map(CapLine::words))
             .collect();
         format!("spent: {}", words.join("; "))
     }
@@ -64,8 +68,8 @@ impl SpendingLine {
 pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
     let all = spending_of_all(site);
     let (usd_today, usd) = all.sums(Measure::Usd);
-    let caps = caps(&all, queues);
-    if usd == 0.0 && caps.is_empty() {
+    let budgets = budgets(&all, queues);
+    if usd == 0.0 && budgets.is_empty() {
         return None;
     }
     let (tokens_today, tokens) = all.sums(Measure::Tokens);
@@ -77,12 +81,12 @@ pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
         tokens,
         minutes_today,
         minutes,
-        caps,
+        budgets,
     })
 }
 
-/// Returns the caps on all items, on each shown queue, and on the item that has used most of its own.
-fn caps(all: &Spending, queues: &[Queue]) -> Vec<CapLine> {
+/// Returns the budgets on all items, on each shown queue, and on the item that has used most of its own.
+fn budgets(all: &Spending, queues: &[Queue]) -> Vec<CapLine> {
     let of = |task: &TaskId, queue: &str, scope: CapScope| {
         let uses = all.uses(task, queue).into_iter();
         uses.filter(move |of| of.scope == scope).collect::<Vec<_>>()

@@ -149,7 +149,7 @@ impl Metrics {
             [],
             [([], is_open)],
         );
-        let caps = spending.iter().flat_map(|line| &line.caps).map(|cap| {
+        let caps = spending.iter().flat_map(|line| &line.budgets).map(|cap| {
             let labels = [
                 cap.of.scope.as_str(),
                 cap.of.measure.as_str(),
@@ -158,8 +158,8 @@ impl Metrics {
             (labels, cap.of.share())
         });
         self.gauge(
-            "tavern_cap_used_ratio",
-            "The share of a cap that is used",
+            "tavern_budget_used_ratio",
+            "The share of a budget that is used",
             ["scope", "measure", "name"],
             caps,
         );

@@ -25,14 +25,14 @@ fn board(config: &str) -> Scratch {
 
 #[test]
 fn minutes_of_an_item_are_capped_whatever_runs_it() {
-    let scratch = board("caps: {item: {minutes: 0.05}}\n");
+    let scratch = board("budget: {item: {minutes: 0.05}}\n");
     let ran = scratch.run("tavern-drain", &["--agents", "2"]).ends(7);
     for id in ["T-1", "T-2"] {
         let item = scratch.stands(id, "pending", 0);
         assert!(
             item["reason"]
                 .as_str()
-                .is_some_and(|why| why.contains("minutes of the item's cap are used")),
+                .is_some_and(|why| why.contains("minutes of the item's budget are used")),
             "{item:#}"
         );
         assert!(ran.stdout.contains(&format!("{id} pending")), "{ran}");
@@ -40,7 +40,7 @@ fn minutes_of_an_item_are_capped_whatever_runs_it() {
     assert_eq!(scratch.git(&["show", "tavern/T-1:begun"]), "begun");
     assert!(
         ran.stdout
-            .contains("raise it: `caps: {item: {minutes: …}}` in .tavern/config.yaml"),
+            .contains("raise it: `budget: {item: {minutes: …}}` in .tavern/config.yaml"),
         "{ran}"
     );
     // By hand neither: the item may be held, and no program is started for it.
@@ -66,8 +66,22 @@ fn minutes_of_an_item_are_capped_whatever_runs_it() {
 }
 
 #[test]
+fn a_budget_of_each_run_counts_where_its_role_sets_none() {
+    let settings = "roles: {coder: {runner: shell}}\nbudget: {run: {minutes: 0.01}}\ngrace: 1s\n";
+    let scratch = Scratch::shell("- [ ] T-1: Wait\n  ```sh\n  sleep 60\n  ```\n", settings);
+    scratch.run("tavern-agent", &["--once"]);
+    let runs = scratch.records("tavern-runs", &["list"]);
+    assert_eq!(runs[0]["outcome"], "timeout", "{runs:?}");
+    scratch.write(CONFIG, settings.replace("0.01", "-1"));
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("invalid amount for `minutes`");
+}
+
+#[test]
 fn two_runs_at_once_use_a_queues_minutes_up_in_half_the_time() {
-    let scratch = board("caps: {queue: {minutes: 0.2}}\n");
+    let scratch = board("budget: {queue: {minutes: 0.2}}\n");
     scratch.run("tavern-drain", &["--agents", "2"]).ends(7);
     let seconds: i64 = scratch
         .records("tavern-runs", &["list"])
@@ -86,7 +100,7 @@ fn an_agent_ends_when_its_runs_have_taken_what_it_was_given() {
         .ends(7);
     assert!(
         ran.stderr
-            .contains("ends: 0.1 of 0.1 minutes of the agent's cap are used"),
+            .contains("ends: 0.1 of 0.1 minutes of the agent's budget are used"),
         "{ran}"
     );
     scratch.stands("T-1", "pending", 0);
@@ -95,16 +109,16 @@ fn an_agent_ends_when_its_runs_have_taken_what_it_was_given() {
 
 #[test]
 fn caps_that_are_no_amounts_or_that_a_runner_does_not_count_for_are_told() {
-    let scratch = board("caps:\n  day:\n    usd: -1\n");
+    let scratch = board("budget:\n  day:\n    usd: -1\n");
     let wrong = scratch.run("tavern-check", &[]).ends(5);
     assert!(
         wrong.stdout.contains("invalid amount for `usd`")
             && wrong.stdout.contains("config.yaml:3:5"),
         "{wrong}"
     );
-    scratch.write(CONFIG, "caps: {day: {usd: 5, minutes: 9}}\n");
+    scratch.write(CONFIG, "budget: {day: {usd: 5, minutes: 9}}\n");
     let told = scratch.run("tavern-check", &[]);
-    let words = "role `coder`: the runner `shell` does not report its usage, so `caps` on `usd` do not count its runs";
+    let words = "role `coder`: the runner `shell` does not report its usage, so `budget` in `usd` does not count its runs";
     assert!(
         told.stdout.contains(words) && !told.stdout.contains("`minutes` do not"),
         "{told}"
@@ -121,10 +135,10 @@ fn what_is_begun_once_more_under_one_claim_counts_twice() {
             .run("tavern-spawn", &["T-1", "--token", &token])
             .ends(0);
     }
-    scratch.write(CONFIG, "caps: {board: {minutes: 0.05}}\n");
+    scratch.write(CONFIG, "budget: {board: {minutes: 0.05}}\n");
     let status = scratch.run("tavern-status", &[]).succeeds();
     assert!(
-        status.contains("spent: 0.1 of 0.1 minutes of the board's cap are used"),
+        status.contains("spent: 0.1 of 0.1 minutes of the board's budget are used"),
         "{status}"
     );
     scratch
@@ -137,7 +151,7 @@ fn a_share_that_several_runs_pass_is_told_once() {
     let nap = |id: &str| format!("- [ ] {id}: Nap\n  ```sh\n  sleep 60\n  ```\n");
     let scratch = Scratch::shell(
         &(nap("T-1") + &nap("T-2")),
-        "caps: {board: {minutes: 0.25}}\ngrace: 1s\n",
+        "budget: {board: {minutes: 0.25}}\ngrace: 1s\n",
     );
     let agents = ["Frodo", "Sam"].map(|name| {
         scratch

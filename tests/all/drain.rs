@@ -453,7 +453,7 @@ fn a_drain_says_where_it_begins_what_is_not_seen_and_what_it_may_cost() {
     for (config, cap, told) in [
         ("", &[][..], "; no limit of cost: --max-usd N sets one\n"),
         (
-            "caps: {day: {usd: 5}}\n",
+            "budget: {day: {usd: 5}}\n",
             &["--max-usd", "2"],
             "; at most $2, at most $5 a day\n",
         ),

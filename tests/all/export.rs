@@ -54,7 +54,7 @@ fn full_board() -> (Scratch, Running) {
                  - [ ] T-7: Later (after: T-6)\n- [ ] T-7: Twice\n- [x] No ID\n";
     let scratch = Scratch::shell(
         queue,
-        "roles: {coder: {runner: shell}}\ncaps: {day: {minutes: 600}}\ngrace: 1s\nnotify: {broken: {command: exit 1}}\n",
+        "roles: {coder: {runner: shell}}\nbudget: {day: {minutes: 600}}\ngrace: 1s\nnotify: {broken: {command: exit 1}}\n",
     );
     for _ in 0..4 {
         scratch.run("tavern-agent", &["--once", "--name", "Frodo"]);

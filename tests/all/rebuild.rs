@@ -96,7 +96,7 @@ fn a_run_whose_record_is_damaged_is_seen_all_the_same() {
     for path in &records {
         damage(&scratch, path, "torn");
     }
-    scratch.write(CONFIG, "runs: {keep: 1d}\ncaps: {board: {usd: 0.05}}\n");
+    scratch.write(CONFIG, "runs: {keep: 1d}\nbudget: {board: {usd: 0.05}}\n");
     let told = scratch.at("+172800", "tavern-reap", &["--dry-run"]);
     let told = told.succeeds();
     assert!(
@@ -110,7 +110,7 @@ fn a_run_whose_record_is_damaged_is_seen_all_the_same() {
     scratch
         .run("tavern-drain", &[])
         .ends(7)
-        .says("the board's cap are used");
+        .says("the board's budget are used");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_remark_that_ends_with_a_colon_is_no_parent() {
             "max_attempts",
             "coder",
         ),
-        ("lease: 1m\n#caps:\n  day: {usd: 5}\n", "day", "caps"),
+        ("lease: 1m\n#budget:\n  day: {usd: 5}\n", "day", "budget"),
         (
             "roles:\n  coder:\n    max_attempts: 9\n#  planner:\n\n    model: opus\n",
             "model",

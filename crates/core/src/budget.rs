@@ -28,4 +28,15 @@ impl Budget {
     pub fn is_empty(&self) -> bool {
         *self == Budget::default()
     }
+
+    /// Returns these limits, and those of `other` that are unset here.
+    pub fn or(&self, other: &Budget) -> Budget {
+        Budget {
+            usd: self.usd.or(other.usd),
+            minutes: self.minutes.or(other.minutes),
+            tokens: self.tokens.or(other.tokens),
+            turns: self.turns.or(other.turns),
+            memory_mb: self.memory_mb.or(other.memory_mb),
+        }
+    }
 }

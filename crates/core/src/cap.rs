@@ -1,4 +1,4 @@
-//! Caps of many runs together: of an item, a queue, a day, a drain, a board.
+//! Budgets of many runs together: of an item, a queue, a day, a drain, a board.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::TaskId;
 use super::status::{Timestamp, words};
+use super::task::Budget;
 
 /// A cap of runs together; unset means unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,10 +25,12 @@ pub struct Cap {
     pub minutes: Option<f64>,
 }
 
-/// The caps of a board.
+/// The budgets of a board.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Caps {
+    /// For each run, where its item and its role set none.
+    pub run: Budget,
     /// For each item, over all its attempts and reviews.
     pub item: Cap,
     /// For each queue.
@@ -161,7 +164,13 @@ impl Caps {
                 .into_iter()
                 .find(|measure| !cap.most(*measure).is_none_or(is_amount))
         };
-        self.named()
+        let run = Cap {
+            usd: self.run.usd,
+            minutes: self.run.minutes,
+            tokens: None,
+        };
+        let named = self.named().into_iter().chain([("run", &run)]);
+        named
             .into_iter()
             .find_map(|(name, cap)| Some((name, odd(cap)?)))
     }
@@ -256,7 +265,7 @@ impl fmt::Display for CapUse {
             Measure::Minutes if *most < 10.0 => write!(f, "{used:.1} of {most:.1} minutes"),
             Measure::Minutes => write!(f, "{used:.0} of {most:.0} minutes"),
         }?;
-        write!(f, " of the {scope}'s cap are used")
+        write!(f, " of the {scope}'s budget are used")
     }
 }
 
@@ -440,6 +449,7 @@ mod tests {
             cap: usd(4.5),
         });
         let caps = Caps {
+            run: Budget::default(),
             item: usd(4.0),
             queue: usd(4.0),
             day: usd(8.0),
@@ -468,7 +478,7 @@ mod tests {
             (scope, words.as_str()),
             (
                 CapScope::Queue,
-                "$4.00 of $4.00 of the queue's cap are used"
+                "$4.00 of $4.00 of the queue's budget are used"
             )
         );
         assert_eq!(
@@ -499,7 +509,7 @@ mod tests {
         };
         assert_eq!(
             of("Sam").as_deref(),
-            Some("$1.00 of $1.00 of the agent's cap are used")
+            Some("$1.00 of $1.00 of the agent's budget are used")
         );
         assert_eq!(of("Pippin"), None);
     }
@@ -549,7 +559,7 @@ mod tests {
         };
         assert_eq!(
             of(&cap).as_deref(),
-            Some("1.0 of 1.0 minutes of the board's cap are used")
+            Some("1.0 of 1.0 minutes of the board's budget are used")
         );
         assert_eq!(
             of(&Cap {
@@ -560,7 +570,7 @@ mod tests {
         );
         assert_eq!(
             of(&usd(0.0)).as_deref(),
-            Some("$1.00 of $0.00 of the board's cap are used")
+            Some("$1.00 of $0.00 of the board's budget are used")
         );
     }
 

@@ -19,7 +19,7 @@ words! {
         /// All items planned for a request have ended.
         Request "request",
         /// Half of a cap or more is used.
-        Cap "cap",
+        Budget "budget",
         /// A run is in trouble, or broke a rule.
         Trouble "trouble",
         /// A test of delivery.
@@ -60,8 +60,8 @@ pub fn kind_of(
     found: Option<(Symptom, Deed)>,
 ) -> Option<(NoticeKind, NoticeSeverity)> {
     match (found, moved) {
-        (Some((Symptom::Spent, _)), _) => Some((NoticeKind::Cap, NoticeSeverity::Critical)),
-        (Some((Symptom::Spending, _)), _) => Some((NoticeKind::Cap, NoticeSeverity::Warning)),
+        (Some((Symptom::Spent, _)), _) => Some((NoticeKind::Budget, NoticeSeverity::Critical)),
+        (Some((Symptom::Spending, _)), _) => Some((NoticeKind::Budget, NoticeSeverity::Warning)),
         // Its question gets a notice.
         (Some((_, Deed::Paused)), _) => None,
         (Some((_, Deed::Notified | Deed::Ended)), _) => {
@@ -143,7 +143,7 @@ pub fn subject(notices: &[&Notice]) -> String {
         NoticeKind::Died => "is dead",
         NoticeKind::Finished => "is completed",
         NoticeKind::Request => "is done",
-        NoticeKind::Cap => "nears a cap",
+        NoticeKind::Budget => "nears its budget",
         NoticeKind::Trouble => "is in trouble",
         NoticeKind::Test => return one.text.clone(),
     };

@@ -410,15 +410,15 @@ fn environment(
 
 /// Returns the item's own limits, else the role's.
 fn limits(task: &Task, role: &Role) -> Limits {
-    let (own, general) = (&task.budget, &role.budget);
-    let minutes = own.minutes.or(general.minutes);
+    let budget = task.budget.or(&role.budget);
+    let wall = |minutes: f64| Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9));
     Limits {
-        usd: own.usd.or(general.usd),
-        turns: own.turns.or(general.turns),
-        tokens: own.tokens.or(general.tokens),
-        wall: minutes.map(|minutes| Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9))),
+        usd: budget.usd,
+        turns: budget.turns,
+        tokens: budget.tokens,
+        wall: budget.minutes.map(wall),
         idle: Some(role.idle.duration()).filter(|idle| !idle.is_zero()),
-        memory_mib: own.memory_mb.or(general.memory_mb),
+        memory_mib: budget.memory_mb,
         log_mib: Some(LOG_MIB),
     }
 }

@@ -650,9 +650,9 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
             todo(&Lack::Status(Status::Dead)),
         ),
         NoticeKind::Finished => (format!("{name} is completed"), None),
-        NoticeKind::Cap => (
+        NoticeKind::Budget => (
             format!("{agent} works on {name}: {cause}"),
-            Some("see `caps` in config.yaml".to_owned()),
+            Some("see `budget` in config.yaml".to_owned()),
         ),
         NoticeKind::Trouble => (format!("{agent} works on {name}: {cause}"), None),
     };

@@ -15,13 +15,13 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Returns the usage of all runs of the board so far; `None` if nothing is capped.
 pub fn spending(site: &Site) -> Option<Spending> {
-    site.config.caps.is_set().then(|| spending_of_all(site))
+    site.config.budget.is_set().then(|| spending_of_all(site))
 }
 
 /// Returns the same, even if nothing is capped.
 pub fn spending_of_all(site: &Site) -> Spending {
     Spending::of(
-        site.config.caps.clone(),
+        site.config.budget.clone(),
         spent(site),
         clock::day_began(clock::now()),
     )
@@ -62,7 +62,7 @@ impl<'a> Meter<'a> {
 
     /// Returns the time until the next look.
     pub fn patience(&self) -> Duration {
-        let is_capped = self.site.config.caps.is_set();
+        let is_capped = self.site.config.budget.is_set();
         if is_capped {
             INTERVAL.saturating_sub(self.looked_at.elapsed())
         } else {

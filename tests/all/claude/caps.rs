@@ -51,7 +51,7 @@ fn an_items_cap_ends_its_second_attempt_a_reply_beyond_it_at_most() {
     for program in versions() {
         let most = 0.05;
         let settings =
-            json!({"caps": {"item": {"usd": most}}, "runners": {"claude": {"program": program}}});
+            json!({"budget": {"item": {"usd": most}}, "runners": {"claude": {"program": program}}});
         let steps = json!([bash(COMMIT), say("DONE"), again(bash("true"))]);
         let item = "- [ ] T-1: Write hello (done_when: test -e never)\n";
         let project = Project::with(settings, item, steps);
@@ -74,7 +74,7 @@ fn an_items_cap_ends_its_second_attempt_a_reply_beyond_it_at_most() {
         );
         // The second attempt was not used, and the work is where it was.
         let item = project.scratch.stands("T-1", "pending", 1);
-        let reason = "of $0.05 of the item's cap are used";
+        let reason = "of $0.05 of the item's budget are used";
         assert!(
             item["reason"]
                 .as_str()
@@ -83,7 +83,7 @@ fn an_items_cap_ends_its_second_attempt_a_reply_beyond_it_at_most() {
         );
         assert_eq!(project.scratch.git(&["show", "tavern/T-1:hello"]), "hi");
         assert!(
-            ran.stdout.contains("raise it: `caps: {item: {usd: …}}`"),
+            ran.stdout.contains("raise it: `budget: {item: {usd: …}}`"),
             "{ran}"
         );
         // Nothing more of it is begun.
@@ -98,7 +98,7 @@ fn what_a_days_cap_keeps_back_is_taken_when_it_is_raised() {
     let project = Project::new(TWO, all_done(&["T-1", "T-2"]));
     project.agent().args(&["--once"]).run().ends(0);
     project.scratch.stands("T-1", "completed", 1);
-    project.set(json!({"caps": {"day": {"usd": 0.03}}}));
+    project.set(json!({"budget": {"day": {"usd": 0.03}}}));
     let told = project.work();
     let skipped = told
         .iter()
@@ -112,13 +112,13 @@ fn what_a_days_cap_keeps_back_is_taken_when_it_is_raised() {
     );
     let ran = project.drain(&[]).ends(7);
     assert!(
-        ran.stdout.contains("the day's cap are used; raise it:"),
+        ran.stdout.contains("the day's budget are used; raise it:"),
         "{ran}"
     );
     project.scratch.stands("T-2", "pending", 0);
     assert_eq!(project.provider.calls().len(), 2);
     let status = project.scratch.run("tavern-status", &[]).succeeds();
-    let line = "spent: $0.03 today, $0.03 in all; $0.03 of $0.03 of the day's cap are used";
+    let line = "spent: $0.03 today, $0.03 in all; $0.03 of $0.03 of the day's budget are used";
     assert!(status.contains(line), "{status}");
     let records = project.scratch.records("tavern-status", &[]);
     let spending = records
@@ -126,7 +126,10 @@ fn what_a_days_cap_keeps_back_is_taken_when_it_is_raised() {
         .find(|record| record["kind"] == "spending")
         .expect("it is there");
     assert_eq!(
-        (&spending["caps"][0]["scope"], &spending["caps"][0]["most"]),
+        (
+            &spending["budgets"][0]["scope"],
+            &spending["budgets"][0]["most"]
+        ),
         (&json!("day"), &json!(0.03))
     );
     // What ended yesterday does not count, and does for the board.
@@ -138,7 +141,7 @@ fn what_a_days_cap_keeps_back_is_taken_when_it_is_raised() {
         tomorrow.contains("spent: $0.00 today, $0.03 in all; $0.00 of $0.03 of"),
         "{tomorrow}"
     );
-    project.set(json!({"caps": {"day": {"usd": 1}}}));
+    project.set(json!({"budget": {"day": {"usd": 1}}}));
     project.drain(&[]).ends(0);
     project.scratch.stands("T-2", "completed", 1);
 }
@@ -148,7 +151,7 @@ fn shares_of_a_cap_are_told_once_each() {
     let ids = ["T-1", "T-2", "T-3", "T-4", "T-5"];
     let items: String = ids.iter().map(|id| format!("- [ ] {id}: Work\n")).collect();
     let project = Project::with(
-        json!({"caps": {"board": {"usd": 0.165}}}),
+        json!({"budget": {"board": {"usd": 0.165}}}),
         &items,
         all_done(&ids),
     );
@@ -160,7 +163,7 @@ fn shares_of_a_cap_are_told_once_each() {
         .collect();
     assert_eq!((told.len(), log.matches(" %: $").count()), (3, 3), "{log}");
     assert!(
-        log.contains("90 %: $0.16 of $0.17 of the board's cap are used"),
+        log.contains("90 %: $0.16 of $0.17 of the board's budget are used"),
         "{log}"
     );
 }
@@ -179,8 +182,9 @@ fn a_drain_ends_when_it_has_spent_what_it_was_given() {
     }
     assert_eq!(project.provider.calls().len(), 3);
     assert!(
-        ran.stdout
-            .contains("$0.05 of $0.04 of the drain's cap are used; to go on: begin another drain"),
+        ran.stdout.contains(
+            "$0.05 of $0.04 of the drain's budget are used; to go on: begin another drain"
+        ),
         "{ran}"
     );
     // Another one counts anew.
@@ -191,7 +195,7 @@ fn a_drain_ends_when_it_has_spent_what_it_was_given() {
 #[test]
 fn what_several_runs_use_at_once_is_ended_in_all_of_them() {
     let most = 0.1;
-    let settings = json!({"caps": {"queue": {"usd": most}}, "grace": "2s"});
+    let settings = json!({"budget": {"queue": {"usd": most}}, "grace": "2s"});
     let items = format!("{TWO}- [ ] T-3: Three\n");
     let project = Project::with(settings, &items, json!([again(bash("sleep 0.5"))]));
     project
@@ -212,7 +216,7 @@ fn what_several_runs_use_at_once_is_ended_in_all_of_them() {
 #[test]
 fn what_a_killed_supervisors_run_has_used_counts() {
     let project = Project::with(
-        json!({"caps": {"item": {"tokens": 4000}}}),
+        json!({"budget": {"item": {"tokens": 4000}}}),
         "- [ ] T-1: Work\n",
         json!([bash("sleep 2.1"), bash("true"), bash(HOLD)]),
     );
@@ -223,7 +227,7 @@ fn what_a_killed_supervisors_run_has_used_counts() {
     let ran = project.drain(&[]).ends(7);
     assert!(
         ran.stdout
-            .contains("of 4000 tokens of the item's cap are used"),
+            .contains("of 4000 tokens of the item's budget are used"),
         "{ran}"
     );
     assert_eq!(project.outcomes(), ["killed"]);

@@ -400,7 +400,7 @@ fn a_watcher_tells_what_supervisors_have_found() {
     set(
         &project,
         json!({}),
-        json!({"caps": {"board": {"usd": 0.05}}}),
+        json!({"budget": {"board": {"usd": 0.05}}}),
     );
     let agent = project.agent().start();
     project.wait_for_hold();
@@ -419,7 +419,7 @@ fn a_watcher_tells_what_supervisors_have_found() {
         &ended.stdout,
         &[
             "Frodo works on T-1: spending: ",
-            " of the board's cap are used",
+            " of the board's budget are used",
         ],
     );
 }
@@ -461,7 +461,7 @@ fn all_that_is_looked_at_is_filled_by_runs() {
         Value::Array(list) => !list.is_empty(),
         Value::Object(map) => !map.is_empty(),
     };
-    // A provider tells of windows where somebody is signed in: `caps` looks at them.
+    // A provider tells of windows where somebody is signed in: `budget` looks at them.
     let keys = end
         .as_object()
         .expect("it is a map")

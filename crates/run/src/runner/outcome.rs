@@ -244,7 +244,7 @@ impl EndReason {
             EndReason::Tokens => "token limit reached",
             EndReason::Memory => "memory limit exceeded",
             EndReason::LogSize => "output limit exceeded",
-            EndReason::Cap => "a cap is reached",
+            EndReason::Cap => "a budget is spent",
             EndReason::Lingering => "it did not end after its answer",
         }
     }

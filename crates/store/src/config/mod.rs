@@ -113,8 +113,8 @@ pub struct Config {
     pub review: Vec<String>,
     /// Rejections of an item's work before it is given up.
     pub rounds: u32,
-    /// Limits of many runs together.
-    pub caps: Caps,
+    /// Limits of each run, and of many runs together.
+    pub budget: Caps,
     pub children: Children,
     pub plan: PlanConfig,
     pub ask: AskConfig,
@@ -273,7 +273,7 @@ impl Default for Config {
             max_wait: Period::seconds(0),
             review: Vec::new(),
             rounds: 5,
-            caps: Caps::default(),
+            budget: Caps::default(),
             children: Children::default(),
             plan: PlanConfig::default(),
             ask: AskConfig::default(),
@@ -472,9 +472,14 @@ impl Config {
             }
             yaml::read::<Option<Config>>(text).map_err(from_yaml)?;
         }
-        let config = config.map_err(from_yaml)?;
+        let mut config = config.map_err(from_yaml)?;
         match config.fault() {
-            None => Ok(config),
+            None => {
+                for role in config.roles.values_mut() {
+                    role.budget = role.budget.or(&config.budget.run);
+                }
+                Ok(config)
+            }
             Some((keys, message, hint)) => Err(flawed(Flaw::at(
                 path.to_owned(),
                 text,
@@ -518,9 +523,9 @@ impl Config {
                 ));
             }
         }
-        if let Some((scope, measure)) = self.caps.fault() {
+        if let Some((scope, measure)) = self.budget.fault() {
             return Some((
-                vec!["caps", scope, measure.as_str()],
+                vec!["budget", scope, measure.as_str()],
                 not_an_amount(measure.as_str()),
                 AMOUNTS_ARE.to_owned(),
             ));

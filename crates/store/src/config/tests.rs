@@ -267,9 +267,9 @@ fn faults_are_shown_in_place_with_what_to_type() {
             "take the `#` away before `drone:` in line 3",
         ),
         (
-            "# worktree:\n#   keep: false\n# caps: {day: {}}\n  day: {usd: 5}\n",
-            "config.yaml:4:3: `day` belongs below `caps`, which is a comment\n4 |   day: {usd: 5}\n  |   ^^^",
-            "take the `#` away before `caps:` in line 3, and set it between the braces",
+            "# worktree:\n#   keep: false\n# budget: {day: {}}\n  day: {usd: 5}\n",
+            "config.yaml:4:3: `day` belongs below `budget`, which is a comment\n4 |   day: {usd: 5}\n  |   ^^^",
+            "take the `#` away before `budget:` in line 3, and set it between the braces",
         ),
         (
             "names: [Ada, ada]\n",
