@@ -18,8 +18,6 @@ pub(super) struct Alias {
     flags: &'static [&'static str],
     /// The flag that takes the second word as its value.
     word: Option<&'static str>,
-    /// The same verb in other programs.
-    also: &'static [&'static str],
 }
 
 pub(super) const ALIASES: [Alias; 11] = [
@@ -30,7 +28,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "status",
         flags: &["--items"],
         word: None,
-        also: &["ls", "items"],
     },
     Alias {
         verb: "show",
@@ -39,7 +36,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "status",
         flags: &[],
         word: None,
-        also: &["view", "info", "describe", "why"],
     },
     Alias {
         verb: "next",
@@ -48,7 +44,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "claim",
         flags: &["--dry-run"],
         word: None,
-        also: &[],
     },
     Alias {
         verb: "approve",
@@ -57,7 +52,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "report",
         flags: &["--approve"],
         word: None,
-        also: &["accept"],
     },
     Alias {
         verb: "reject",
@@ -66,7 +60,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "report",
         flags: &[],
         word: Some("--reject"),
-        also: &[],
     },
     Alias {
         verb: "answer",
@@ -75,7 +68,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "tell",
         flags: &[],
         word: None,
-        also: &[],
     },
     Alias {
         verb: "cancel",
@@ -84,7 +76,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "release",
         flags: &["--cancel"],
         word: Some("--reason"),
-        also: &["delete", "drop", "remove", "rm"],
     },
     Alias {
         verb: "retry",
@@ -93,7 +84,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "release",
         flags: &["--revive"],
         word: None,
-        also: &["revive"],
     },
     Alias {
         verb: "stats",
@@ -102,7 +92,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "status",
         flags: &["--stats"],
         word: None,
-        also: &["cost", "spending", "usage"],
     },
     Alias {
         verb: "redo",
@@ -111,7 +100,6 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "undo",
         flags: &["--redo"],
         word: None,
-        also: &[],
     },
     Alias {
         verb: "reopen",
@@ -120,15 +108,42 @@ pub(super) const ALIASES: [Alias; 11] = [
         of: "release",
         flags: &["--reopen"],
         word: None,
-        also: &[],
     },
 ];
 
+/// Verbs, and the words for them in other programs.
+const SYNONYMS: [(&str, &[&str]); 14] = [
+    ("add", &["new", "create"]),
+    ("approve", &["accept"]),
+    ("cancel", &["delete", "drop", "remove", "rm"]),
+    ("check", &["doctor", "lint", "validate"]),
+    ("claim", &["take"]),
+    ("list", &["ls", "items"]),
+    ("log", &["logs", "history"]),
+    ("queue", &["queues"]),
+    ("release", &["unclaim", "unblock"]),
+    ("retry", &["revive"]),
+    ("show", &["view", "info", "describe", "why"]),
+    ("stats", &["cost", "spending", "usage"]),
+    ("status", &["ps"]),
+    ("tell", &["comment", "message"]),
+];
+
+/// Returns the verb that `typed` is another word for, else `typed`.
+pub(super) fn canonical(typed: &str) -> &str {
+    let is_it = |(_, others): &&(&str, &[&str])| others.contains(&typed);
+    let verb = SYNONYMS.iter().find(is_it);
+    verb.map_or(typed, |(verb, _)| verb)
+}
+
+fn is_flag(word: &OsStr) -> bool {
+    word.as_encoded_bytes().starts_with(b"-")
+}
+
 impl Alias {
     pub(super) fn named(verb: &str) -> Option<&'static Alias> {
-        ALIASES
-            .iter()
-            .find(|alias| alias.verb == verb || alias.also.contains(&verb))
+        let verb = canonical(verb);
+        ALIASES.iter().find(|alias| alias.verb == verb)
     }
 
     pub(super) fn program(&self) -> &'static Program {
@@ -157,12 +172,11 @@ impl Alias {
     pub(super) fn lacking(&self, typed: &[OsString]) -> Option<CliError> {
         let needed = self.arguments.split(' ').filter(|word| !word.is_empty());
         let needed = needed.filter(|word| !word.starts_with('[')).count();
-        let is_word = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"-");
         // A value of a flag, or text from standard input, counts too: the aliased verb looks closer.
-        let given = typed.iter().filter(|word| is_word(word) || **word == *"-");
+        let given = typed.iter().filter(|word| !is_flag(word) || **word == *"-");
         let message = if given.clone().next().is_none() && needed > 0 {
             "name the item"
-        } else if given.count() < needed && typed.iter().all(|word| is_word(&word)) {
+        } else if given.count() < needed && !typed.iter().any(|word| is_flag(word)) {
             "type the words, too"
         } else {
             return None;
@@ -173,9 +187,7 @@ impl Alias {
 
     /// Returns a line for each item, if the verb takes only items.
     pub(super) fn of_each_item(&self, typed: Vec<OsString>) -> Vec<Vec<OsString>> {
-        let is_word = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"-");
-        if self.arguments != "ID" || self.of == "status" || !typed.iter().all(|word| is_word(&word))
-        {
+        if self.arguments != "ID" || self.of == "status" || typed.iter().any(|word| is_flag(word)) {
             return vec![typed];
         }
         typed.into_iter().map(|word| vec![word]).collect()
@@ -200,7 +212,7 @@ impl Alias {
         let (mut line, mut words, mut is_value) = (Vec::new(), Vec::new(), false);
         let mut has_item = false;
         for argument in typed {
-            let is_flag = argument.as_encoded_bytes().starts_with(b"-") && argument != *"-";
+            let is_flag = is_flag(&argument) && argument != *"-";
             let is_word = has_item && self.word.is_some() && !is_flag && !is_value;
             has_item |= !is_flag && !is_value;
             is_value = takes_value(&argument);

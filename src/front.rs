@@ -19,7 +19,7 @@ use serde::Serialize;
 use tavern_core::near::nearest;
 use tavern_sys::process::{keep_inherited, quoted};
 
-use super::alias::{ALIASES, Alias};
+use super::alias::{ALIASES, Alias, canonical};
 use super::complete;
 use super::context::Context;
 use super::demo;
@@ -114,26 +114,9 @@ static OTHERS: [Program; 3] = [
     Program::of::<demo::Args>(),
 ];
 
-/// Verbs of other programs, and ours that do the same.
-const ALSO: [(&str, &str); 12] = [
-    ("comment", "tell"),
-    ("ps", "status"),
-    ("unclaim", "release"),
-    ("doctor", "check"),
-    ("lint", "check"),
-    ("logs", "log"),
-    ("validate", "check"),
-    ("new", "add"),
-    ("create", "add"),
-    ("take", "claim"),
-    ("message", "tell"),
-    ("queues", "queue"),
-];
-
 /// Returns the program that runs a verb.
 fn named(verb: &str) -> Option<&'static Program> {
-    let also = ALSO.iter().find(|(also, _)| *also == verb);
-    let verb = also.map_or(verb, |(_, verb)| verb);
+    let verb = canonical(verb);
     Program::named(verb).or_else(|| OTHERS.iter().find(|program| program.verb() == verb))
 }
 
