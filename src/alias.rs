@@ -119,7 +119,7 @@ const SYNONYMS: [(&str, &[&str]); 14] = [
     ("check", &["doctor", "lint", "validate"]),
     ("claim", &["take"]),
     ("list", &["ls", "items"]),
-    ("log", &["logs", "history"]),
+    ("log", &["logs"]),
     ("queue", &["queues"]),
     ("release", &["unclaim", "unblock"]),
     ("retry", &["revive"]),

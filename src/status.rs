@@ -53,6 +53,10 @@ pub struct Args {
     #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status_named)]
     pub status: Vec<Status>,
 
+    /// List only items that are not completed or cancelled
+    #[arg(long, conflicts_with = "status")]
+    pub open: bool,
+
     /// Show depths, ages, waits, run times, throughput, retries and spending
     #[arg(long)]
     pub stats: bool,
@@ -110,6 +114,7 @@ impl Args {
             what,
             items: false,
             status: Vec::new(),
+            open: false,
             stats: false,
             health: false,
             verbose: false,
@@ -123,10 +128,22 @@ impl Args {
 
     /// Returns whether no flag selects the content.
     fn is_plain(&self) -> bool {
-        let is_asked = self.items || self.stats || self.health || self.verbose;
+        let is_asked = self.items || self.open || self.stats || self.health || self.verbose;
         !is_asked && self.status.is_empty() && self.since.is_none()
     }
 }
+
+/// The statuses of items with work left, for agents or a person.
+const UNFINISHED: [Status; 8] = [
+    Status::Draft,
+    Status::Pending,
+    Status::InProgress,
+    Status::Waiting,
+    Status::InReview,
+    Status::Reviewing,
+    Status::Approved,
+    Status::Dead,
+];
 
 fn status_named(name: &str) -> Result<Status, String> {
     name.parse().map_err(|()| {
@@ -299,7 +316,8 @@ impl Args {
 
     /// Returns which items to list. JSON lists all, since programs filter by themselves.
     fn wanted(&self, context: &Context) -> WantedItems<'_> {
-        match self.status.is_empty() && !self.items {
+        match self.status.is_empty() && !self.items && !self.open {
+            false if self.open => WantedItems::Each(&UNFINISHED),
             false => WantedItems::Each(&self.status),
             true if context.out.format() == Format::Json => WantedItems::Every,
             true => WantedItems::Unusual,

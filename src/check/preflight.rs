@@ -10,7 +10,7 @@ use tavern_core::eligible::NotReady;
 use tavern_core::event::Kind;
 use tavern_core::problem::{Problem, Severity, listed};
 use tavern_core::task::{Budget, Status, TaskId};
-use tavern_git::Repository;
+use tavern_git::{Repository, is_branch_name};
 use tavern_run::prompt::{self, Template};
 use tavern_run::reap::{Action, ExpiredLeases, Scope, plan};
 use tavern_run::surroundings::needs_of_command;
@@ -99,6 +99,14 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
             shown(&config_file, faults.here)
         );
         faults.warning("no-config", &config_file, message, hint);
+    }
+    let branches = [Some(&config.integration.branch), config.base.as_ref()];
+    for name in branches.into_iter().flatten() {
+        if !is_branch_name(name) {
+            let message = format!("`{name}` can't be the name of a branch");
+            let hint = "write one such as `tavern/integration`".to_owned();
+            faults.error("bad-branch", &config_file, message, hint);
+        }
     }
     for name in needs_of_command(config, &config.worktree.setup) {
         let (message, hint) = not_passed(&name, "`worktree.setup`");

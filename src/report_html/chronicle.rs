@@ -205,10 +205,8 @@ impl ItemStory {
     }
 
     pub fn status_word(&self) -> String {
-        self.status.map_or_else(
-            || "removed".to_owned(),
-            |status| status.as_str().replace('_', " "),
-        )
+        self.status
+            .map_or_else(|| "removed".to_owned(), |status| status.to_string())
     }
 
     pub fn retries(&self) -> usize {
@@ -243,7 +241,7 @@ impl RunStory {
 
     pub fn outcome_word(&self) -> String {
         match self.outcome {
-            Some(outcome) => outcome.as_str().replace('_', " "),
+            Some(outcome) => outcome.to_string(),
             // The result of a damaged run is unknown.
             None if self.ended.is_some() => "damaged".to_owned(),
             None => "running".to_owned(),

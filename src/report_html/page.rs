@@ -300,7 +300,7 @@ impl HtmlPage<'_> {
     }
 
     fn status(&self, status: &Status) -> String {
-        status.as_str().replace('_', " ")
+        status.to_string()
     }
 
     fn chart_width(&self) -> u32 {

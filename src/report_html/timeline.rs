@@ -109,7 +109,7 @@ impl Chart {
             let item = &chronicle.items[number];
             let title = item.title.cut(60);
             let bar = |(status, from, to): (Status, Timestamp, Timestamp)| {
-                let word = status.as_str().replace('_', " ");
+                let word = status.to_string();
                 let took = human::took_seconds((to - from).num_seconds().unsigned_abs());
                 let (how_long, to) = if status.is_ended() {
                     (String::new(), from)

@@ -368,7 +368,7 @@ impl<'a> FullItem<'a> {
         }
         let usd: f64 = self.runs.iter().map(|run| run.usage.usd).sum();
         if usd > 0.0 {
-            rows.add("cost", format!("${usd:.2}"));
+            rows.add("cost", human::money(usd));
         }
         if !self.kept.is_empty() || task.commit().is_some() {
             let places = if self.kept.is_empty() {

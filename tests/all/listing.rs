@@ -10,6 +10,20 @@ use crate::support::{CONFIG, ENDLESS, QUEUE, Scratch, has, wait_until};
 use crate::terminal::Terminal;
 
 #[test]
+fn open_items_are_listed_without_those_that_are_completed_or_cancelled() {
+    let scratch = Scratch::initialized();
+    let queue = "## Pending\n\n- [x] T-1: One\n- [ ] T-2: Two\n- [x] ~~T-3: Three~~\n- [ ] T-4: Four (status: dead)\n";
+    scratch.write(QUEUE, queue);
+    scratch
+        .run("tavern", &["list", "--open"])
+        .ends(0)
+        .says("T-2")
+        .says("T-4")
+        .says_not("T-1")
+        .says_not("T-3");
+}
+
+#[test]
 fn a_list_says_of_each_item_what_is_next_and_why_the_others_are_not() {
     let queue = "## Pending\n\n- [ ] T-1: One (after: T-3)\n- [ ] T-2: Two\n- [ ] T-3: Three (priority: 0)\n\
                  - [ ] T-4: Four (not_before: 2026-11-22T11:30:00Z)\n- [ ] T-5: Five (role: drone)\n- [ ] T-6: Six (approve: start)\n";

@@ -35,6 +35,15 @@ fn doing(scratch: &Scratch) -> String {
 }
 
 #[test]
+fn a_branch_that_git_does_not_allow_is_an_error() {
+    let scratch = board(&item("T-1", ""), "integration: {branch: a..b}\n");
+    scratch
+        .run("tavern-check", &[])
+        .ends(5)
+        .says("`a..b` can't be the name of a branch");
+}
+
+#[test]
 fn an_item_that_lacks_a_program_is_passed_over_and_the_rest_goes_on() {
     let check = format!("{NO_PROGRAM} --check");
     let scratch = board(

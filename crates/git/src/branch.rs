@@ -352,6 +352,11 @@ impl Repository {
     }
 }
 
+/// Returns true if git allows the name for a branch.
+pub fn is_branch_name(name: &str) -> bool {
+    branch_reference(name).is_ok()
+}
+
 /// Returns `refs/heads/<name>`, if git allows the name.
 pub(super) fn branch_reference(name: &str) -> Result<String, GitError> {
     let reference = format!("refs/heads/{name}");

@@ -47,6 +47,7 @@ mod fixture;
 
 pub use arrivals::{Arrival, Carrier};
 pub use board_branch::BOARD_BRANCH;
+pub use branch::is_branch_name;
 pub use cell::LeftCell;
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
