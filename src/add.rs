@@ -8,9 +8,8 @@ use tavern_core::children::Bounds;
 use tavern_core::document::{Document, STAYS_TITLE, meaning_of_mark, parse};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
 use tavern_core::markup::{line_end, without_margin};
-use tavern_core::metadata::{Key, Meaning};
+use tavern_core::metadata::{Key, KeyUse, Meaning};
 use tavern_core::new_item::{NewItem, render, written_ids};
-use tavern_core::plan::KEYS;
 use tavern_core::problem::{Problem, Severity};
 use tavern_core::task::{Consent, OnFailure, Status, TaskId};
 use tavern_run::made_here;
@@ -327,7 +326,7 @@ impl Args {
         }
         let is_own = |key: Key| {
             let is_set = self.more.iter().any(|(name, _)| *name == key);
-            is_set || KEYS.contains(&key) || HANDED_OUT.contains(&key)
+            is_set || key.is_for(KeyUse::Planned) || HANDED_OUT.contains(&key)
         };
         let keys = document
             .items()

@@ -50,6 +50,17 @@ pub enum Owner {
     State,
 }
 
+/// What else a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyUse {
+    /// It guards the work: without it an item would start too early or too often, or be merged unseen.
+    Guard,
+    /// A planner may set it.
+    Planned,
+    /// A schedule may set it.
+    Scheduled,
+}
+
 impl Owner {
     /// Returns whose keys a title line may have. No program has written to a line without an ID.
     pub fn of_line(id: Option<&TaskId>) -> Owner {
@@ -62,7 +73,7 @@ impl Owner {
 }
 
 macro_rules! keys {
-    ($($key:ident $name:literal $shape:ident $owner:ident,)*) => {
+    ($($key:ident $name:literal $shape:ident $owner:ident [$($use:ident)*],)*) => {
         /// A key that Tavern knows. Others are kept as written.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Key { $($key,)* }
@@ -88,52 +99,58 @@ macro_rules! keys {
             pub fn owner(self) -> Owner {
                 match self { $(Key::$key => Owner::$owner,)* }
             }
+
+            /// Returns true if the key has this use.
+            pub fn is_for(self, use_: KeyUse) -> bool {
+                let uses: &[KeyUse] = match self { $(Key::$key => &[$(KeyUse::$use),*],)* };
+                uses.contains(&use_)
+            }
         }
     };
 }
 
 keys! {
-    Priority    "priority"     Priority  Person,
-    After       "after"        Ids       Person,
-    Due         "due"          Time      Person,
-    Needs       "needs"        Words     Person,
-    Role        "role"         Word      Person,
-    Tags        "tags"         Words     Person,
-    Parent      "parent"       Id        Person,
-    Runner      "runner"       Word      Person,
-    Model       "model"        Text      Person,
-    DoneWhen    "done_when"    Commands  Person,
-    Touches     "touches"      Words     Person,
-    Budget      "budget"       Budget    Person,
-    Worktree    "worktree"     Flag      Person,
-    Result      "result"       Expected  Person,
-    Attempt     "attempt"      Count     State,
-    Returns     "returns"      Count     State,
-    MaxAttempts "max_attempts" Count     Person,
-    MaxWait     "max_wait"     Period    Person,
-    NotBefore   "not_before"   Time      State,
-    Agent       "agent"        Text      State,
-    Started     "started"      Time      State,
-    Completed   "completed"    Time      State,
-    Commit      "commit"       Text      State,
-    Reason      "reason"       Text      State,
-    Status      "status"       Status    State,
-    Approve     "approve"      Moments   Person,
-    Review      "review"       Words     Person,
-    Question    "question"     Text      State,
-    Answer      "answer"       Text      Person,
-    Allowed     "allowed"      Flag      State,
-    Author      "author"       Text      State,
-    Approvals   "approvals"    Words     State,
-    Rounds      "rounds"       Count     State,
-    Mode        "mode"         Mode      State,
-    OnFailure   "on_failure"   OnFailure Person,
-    Retried     "retried"      Flag      State,
-    Answers     "answers"      Count     State,
-    Trigger     "trigger"      Text      Person,
-    Lane        "lane"         Lane      Person,
-    Watch       "watch"        Watch     Person,
-    QueuedFor   "queued_for"   Text      Person,
+    Priority    "priority"     Priority  Person [Planned Scheduled],
+    After       "after"        Ids       Person [Guard Planned Scheduled],
+    Due         "due"          Time      Person [],
+    Needs       "needs"        Words     Person [Guard Scheduled],
+    Role        "role"         Word      Person [Planned Scheduled],
+    Tags        "tags"         Words     Person [Planned Scheduled],
+    Parent      "parent"       Id        Person [],
+    Runner      "runner"       Word      Person [Scheduled],
+    Model       "model"        Text      Person [Scheduled],
+    DoneWhen    "done_when"    Commands  Person [Guard Planned Scheduled],
+    Touches     "touches"      Words     Person [Planned Scheduled],
+    Budget      "budget"       Budget    Person [Guard Scheduled],
+    Worktree    "worktree"     Flag      Person [Planned Scheduled],
+    Result      "result"       Expected  Person [Planned Scheduled],
+    Attempt     "attempt"      Count     State  [],
+    Returns     "returns"      Count     State  [],
+    MaxAttempts "max_attempts" Count     Person [Guard Scheduled],
+    MaxWait     "max_wait"     Period    Person [Scheduled],
+    NotBefore   "not_before"   Time      State  [Guard],
+    Agent       "agent"        Text      State  [],
+    Started     "started"      Time      State  [],
+    Completed   "completed"    Time      State  [],
+    Commit      "commit"       Text      State  [],
+    Reason      "reason"       Text      State  [],
+    Status      "status"       Status    State  [],
+    Approve     "approve"      Moments   Person [Guard Scheduled],
+    Review      "review"       Words     Person [Guard Scheduled],
+    Question    "question"     Text      State  [],
+    Answer      "answer"       Text      Person [],
+    Allowed     "allowed"      Flag      State  [],
+    Author      "author"       Text      State  [],
+    Approvals   "approvals"    Words     State  [],
+    Rounds      "rounds"       Count     State  [],
+    Mode        "mode"         Mode      State  [],
+    OnFailure   "on_failure"   OnFailure Person [],
+    Retried     "retried"      Flag      State  [],
+    Answers     "answers"      Count     State  [],
+    Trigger     "trigger"      Text      Person [],
+    Lane        "lane"         Lane      Person [],
+    Watch       "watch"        Watch     Person [],
+    QueuedFor   "queued_for"   Text      Person [],
 }
 
 impl Key {
@@ -154,14 +171,14 @@ impl Key {
         Key::named(name).filter(|key| key.may_be_typed() || *key == Key::Answer)
     }
 
-    /// Returns true if the key guards the work: without it an item would start too early or too often, or be
-    /// merged unseen.
+    /// Returns the keys with this use.
+    pub fn all_for(use_: KeyUse) -> impl Iterator<Item = Key> {
+        Key::ALL.into_iter().filter(move |key| key.is_for(use_))
+    }
+
+    /// Returns true if the key guards the work.
     pub fn is_guard(self) -> bool {
-        use Key::{After, Approve, Budget, DoneWhen, MaxAttempts, Needs, NotBefore, Review};
-        matches!(
-            self,
-            After | Needs | NotBefore | Budget | MaxAttempts | DoneWhen | Approve | Review
-        )
+        self.is_for(KeyUse::Guard)
     }
 
     /// Returns true if the key takes `value` but for its case or one typo. For a status, also if it names a

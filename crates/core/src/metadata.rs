@@ -15,7 +15,7 @@ use crate::period::Period;
 use crate::status::{Consent, Expected, Mode, OnFailure, Status, Timestamp};
 use crate::watch_rules::WatchSetting;
 
-pub use crate::key::{Key, Owner};
+pub use crate::key::{Key, KeyUse, Owner};
 pub use block::{BrokenYaml, TaskBlock, broken_yaml, read_block};
 pub use code_span::{bare, legible};
 pub use line::read_parenthesis;

@@ -9,23 +9,11 @@ use crate::check::{check, first_of};
 use crate::document::{Document, Item, parse};
 use crate::eligible::DEFAULT_ROLE;
 use crate::front::Front;
-use crate::metadata::{Key, Meaning};
+use crate::metadata::{Key, KeyUse, Meaning};
 use crate::near::nearest;
 use crate::new_item::{NewItem, render, written_ids};
 use crate::problem::{Problem, Severity};
 use crate::task::{BadId, Expected, State, Status, Task, TaskId};
-
-/// The keys that planned items may have.
-pub const KEYS: [Key; 8] = [
-    Key::Priority,
-    Key::After,
-    Key::Role,
-    Key::Tags,
-    Key::DoneWhen,
-    Key::Touches,
-    Key::Worktree,
-    Key::Result,
-];
 
 /// Limits of a plan.
 pub struct Rules<'a> {
@@ -274,7 +262,7 @@ impl Judge<'_, '_> {
             .entries(item)
             .into_iter()
             .filter_map(|entry| match entry.meaning {
-                Meaning::Known(key, _) | Meaning::Absent(key) if !KEYS.contains(&key) => {
+                Meaning::Known(key, _) | Meaning::Absent(key) if !key.is_for(KeyUse::Planned) => {
                     Some((key, entry.at..entry.value.end))
                 }
                 _ => None,
@@ -282,7 +270,7 @@ impl Judge<'_, '_> {
         let odd: Vec<_> = odd.collect();
         let is_status = odd.iter().any(|(key, _)| *key == Key::Status);
         for (key, span) in odd {
-            let keys: Vec<&str> = KEYS.iter().map(|key| key.as_str()).collect();
+            let keys: Vec<&str> = Key::all_for(KeyUse::Planned).map(Key::as_str).collect();
             let message = format!("a planner can't set `{}`", key.as_str());
             self.fault(
                 "forbidden-key",
@@ -682,7 +670,7 @@ Two steps.
                 let item = document.find(id);
                 proptest::prop_assert!(item.is_some_and(|item| item.status == Status::Pending && !item.quarantined), "{}", text);
                 for entry in document.entries(item.expect("it is there")) {
-                    assert!(matches!(entry.meaning, Meaning::Known(key, _) if KEYS.contains(&key)), "{text}");
+                    assert!(matches!(entry.meaning, Meaning::Known(key, _) if key.is_for(KeyUse::Planned)), "{text}");
                 }
                 assert!(!document.task(item.expect("it is there"), id.clone()).done_when.is_empty(), "{text}");
             }

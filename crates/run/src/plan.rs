@@ -390,6 +390,8 @@ fn specs(root: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use tavern_core::metadata::{Key, KeyUse};
+
     use super::*;
     use crate::prompt::Template;
 
@@ -411,7 +413,7 @@ mod tests {
         };
         let plan = read(shown, &rules).unwrap_or_else(|problems| panic!("{problems:#?}"));
         assert_eq!(plan.items.len(), 2);
-        for key in tavern_core::plan::KEYS {
+        for key in Key::all_for(KeyUse::Planned) {
             assert!(
                 template.text.contains(key.as_str()),
                 "it names {}",

@@ -12,7 +12,7 @@ use serde_yaml::{Mapping, Value};
 use super::flaw::Flaw;
 use super::{ConfigError, locate, read_saved};
 use tavern_core::document::parse;
-use tavern_core::key::Key;
+use tavern_core::key::{Key, KeyUse};
 use tavern_core::near::nearest;
 use tavern_core::new_item::{NewItem, render};
 use tavern_core::problem::{Problem, Severity};
@@ -45,26 +45,6 @@ const OWN: [&str; 10] = [
     "while_open",
     "paused",
     "draft",
-];
-
-/// The keys of an item that a schedule may set; `done_when` and `touches` go to the item's block.
-const OF_ITEM: [Key; 16] = [
-    Key::Priority,
-    Key::After,
-    Key::Needs,
-    Key::Role,
-    Key::Tags,
-    Key::Runner,
-    Key::Model,
-    Key::Budget,
-    Key::Worktree,
-    Key::Result,
-    Key::MaxAttempts,
-    Key::MaxWait,
-    Key::Approve,
-    Key::Review,
-    Key::DoneWhen,
-    Key::Touches,
 ];
 
 /// The content of the file.
@@ -283,7 +263,7 @@ impl<'t> Block<'t> {
         }
         item.id = Some("T-0000".parse().expect("an ID"));
         self.is_readable("title", &item)?;
-        for key in OF_ITEM {
+        for key in Key::all_for(KeyUse::Scheduled) {
             let Some(value) = set.get(key.as_str()).filter(|value| !value.is_null()) else {
                 continue;
             };
@@ -355,7 +335,10 @@ impl<'t> Block<'t> {
 
     fn is_known(&self, key: &Value) -> Result<(), Flaw> {
         let name = key.as_str().unwrap_or_default();
-        let known = || OWN.iter().copied().chain(OF_ITEM.map(Key::as_str));
+        let known = || {
+            let of_items = Key::all_for(KeyUse::Scheduled).map(Key::as_str);
+            OWN.iter().copied().chain(of_items)
+        };
         if known().any(|key| key == name) {
             return Ok(());
         }
