@@ -112,7 +112,7 @@ pub(super) const ALIASES: [Alias; 11] = [
 ];
 
 /// Verbs, and the words for them in other programs.
-const SYNONYMS: [(&str, &[&str]); 14] = [
+const SYNONYMS: [(&str, &[&str]); 15] = [
     ("add", &["new", "create"]),
     ("approve", &["accept"]),
     ("cancel", &["delete", "drop", "remove", "rm"]),
@@ -122,6 +122,7 @@ const SYNONYMS: [(&str, &[&str]); 14] = [
     ("log", &["logs"]),
     ("queue", &["queues"]),
     ("release", &["unclaim", "unblock"]),
+    ("reopen", &["uncancel"]),
     ("retry", &["revive"]),
     ("show", &["view", "info", "describe", "why"]),
     ("stats", &["cost", "spending", "usage"]),
@@ -212,6 +213,11 @@ impl Alias {
         let (mut line, mut words, mut is_value) = (Vec::new(), Vec::new(), false);
         let mut has_item = false;
         for argument in typed {
+            // The words of a message, as in git.
+            let is_message = argument == *"-m" || argument == *"--message";
+            if has_item && self.word.is_some() && is_message && !takes_value(&argument) {
+                continue;
+            }
             let is_flag = is_flag(&argument) && argument != *"-";
             let is_word = has_item && self.word.is_some() && !is_flag && !is_value;
             has_item |= !is_flag && !is_value;
@@ -265,6 +271,7 @@ mod tests {
                 &["T-1", "--format=json", "that", "is", "it"],
                 "report T-1 --format=json --reject that is it",
             ),
+            ("reject", &["T-1", "-m", "why"], "report T-1 --reject why"),
             ("reject", &["T-1"], "report T-1 --reject"),
             ("cancel", &["T-1"], "release T-1 --cancel"),
             (

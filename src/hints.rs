@@ -176,6 +176,13 @@ fn obstacle(obstacle: &Obstacle) -> String {
                 "change the headings, or `lanes` in the front matter, back by hand: tavern edit {queue}"
             )
         }
+        Obstacle::Stays { seq, items, .. } => {
+            let remove = match items.parse::<TaskId>() {
+                Ok(task) => format!("to remove it: tavern cancel {task}"),
+                Err(_) => "to remove it, delete its line again".to_owned(),
+            };
+            format!("{remove}; to undo the change before: tavern undo --event {seq}")
+        }
         Obstacle::Twice { .. } => "change the queue's file by hand".to_owned(),
     }
 }
@@ -485,8 +492,12 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
 /// Hints for verbs of other programs.
 const VERBS: &[(&[&str], &str)] = &[
     (
-        &["set", "update", "move", "mv", "rename", "modify"],
-        "change an item in your editor: tavern edit ID",
+        &["set", "update", "rename", "modify", "hold", "assign"],
+        "change an item's words and keys in your editor: tavern edit ID",
+    ),
+    (
+        &["move", "mv"],
+        "paste the item's lines into the other queue, then cut them here: tavern edit QUEUE",
     ),
     (
         &["blocked", "stuck"],

@@ -245,7 +245,13 @@ impl Context {
             nearest(name, others.iter().map(String::as_str)).or(others.first().map(String::as_str));
         let near = file.as_deref().or(near);
         let hint = match near {
-            Some(near) => format!("name an existing one: {flag}{}", quoted(near)),
+            Some(near) if flag.is_empty() || !is_plain(name) => {
+                format!("name an existing one: {flag}{}", quoted(near))
+            }
+            Some(near) => format!(
+                "name an existing one: {flag}{}; to make it: tavern add {flag}{name} --create \"…\"",
+                quoted(near)
+            ),
             None => "write a list first: echo '- [ ] Say hello' > TODO.md".to_owned(),
         };
         Err(CliError::from(error).with_hint(hint))

@@ -7,6 +7,7 @@ use tavern_core::lease::Life;
 use tavern_core::task::{Status, Task, TaskId};
 use tavern_store::config::Config;
 use tavern_store::{Board, Error, Note};
+use tavern_sys::clock;
 
 use super::flags::{DryRun, HeldItemFlags};
 use super::shared::{person, without_token};
@@ -29,8 +30,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["cancel", "force"])]
     pub reopen: bool,
 
-    /// Cancel it: no agent will work on it
-    #[arg(long, conflicts_with = "force")]
+    /// Cancel it: no agent will work on it; with --force, even if it is held
+    #[arg(long)]
     pub cancel: bool,
 
     /// Cancel its children too, and theirs
@@ -99,6 +100,12 @@ impl Verb for Args {
             _ if self.reopen => Event::Reopen {
                 reason: self.reason.clone(),
             },
+            (Some(lease), _) if self.cancel && !self.force => {
+                let task = &named.task;
+                let message = format!("`{task}` is held by {}", lease.agent);
+                let hint = format!("end its run and cancel it: tavern cancel {task} --force");
+                return Err(CliError::refused(message, hint));
+            }
             _ if self.cancel => Event::Cancel {
                 reason: self.reason.clone(),
             },
@@ -151,6 +158,20 @@ impl Verb for Args {
                 }
             }
         };
+        if let (Some(lease), true) = (&lease, self.cancel) {
+            // Until it is cancelled, no agent takes it.
+            let not_before = Some(clock::now() + A_MOMENT);
+            let retry = Retry {
+                not_before,
+                ..retry
+            };
+            let withdraw = Event::Withdraw {
+                token: lease.token,
+                retry,
+                reason: self.reason.clone(),
+            };
+            board.submit(&named.task, &withdraw, &Note::default())?;
+        }
         let submit = |task: &TaskId| -> Result<(), CliError> {
             let note = Note::default();
             let done = match board.submit(task, &event, &note) {
@@ -200,6 +221,9 @@ impl Verb for Args {
         held.map_or(Ok(Exit::Done), Err)
     }
 }
+
+/// Longer than the two steps of a forced cancellation take.
+const A_MOMENT: chrono::TimeDelta = chrono::TimeDelta::minutes(1);
 
 /// Returns the event for a release without flags of an unheld item, or its status if there is nothing to do.
 pub(super) fn freed(task: &Task, reason: Option<String>) -> Result<Event, String> {

@@ -364,7 +364,9 @@ impl Args {
             .map(|site| site.naming(queues));
         if let Err(fault) = &site {
             let fault = fault.message.lines().next().unwrap_or_default();
-            let problem = format!("no agent works: {fault}; see tavern check");
+            let problem = format!(
+                "no agent begins: {fault}; see tavern check. Agents at work keep the settings that they began with"
+            );
             context.out.json(&Record::Problem { problem: &problem })?;
             context.out.note(problem);
         }
@@ -553,7 +555,9 @@ fn print_agents(context: &Context, board: &Board) -> Result<(), CliError> {
             .map(|at| format!(", its program {} ago", ago(at)))
             .unwrap_or_default();
         let is_at_work = agent.state == AgentState::Working;
-        let seen = if is_at_work {
+        let seen = if !alive {
+            "clean up after it: tavern reap".to_owned()
+        } else if is_at_work {
             format!("seen {} ago{program}", ago(*heartbeat_at))
         } else {
             String::new()

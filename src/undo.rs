@@ -75,13 +75,11 @@ impl Verb for Args {
             (None, true) => Which::LastUndone(named.clone()),
             (None, false) => Which::Last(named.clone()),
         };
-        if context.is_dry && matches!(which, Which::Last(_)) && !board.is_settled()? {
-            let what = "a queue was saved by hand since, or a program was killed";
-            context.out.note(format!(
-                "{what}: a real run imports that first, and it may be the last change"
-            ));
-            return Ok(Exit::Done);
-        }
+        let board = if context.is_dry {
+            board.settled()?
+        } else {
+            board
+        };
         let undone = board.undo(&which, &Note::default());
         if let (Err(Error::NotUndone(obstacle)), Some(task)) = (&undone, &named)
             && let Obstacle::Nothing = **obstacle

@@ -58,6 +58,25 @@ fn what_is_claimed_and_given_back_stands_beside_its_neighbours_on_a_live_board()
 
 /// What was cancelled last is taken back first.
 #[test]
+fn a_held_item_is_cancelled_by_force_alone() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    scratch.claim("T-1", &["--agent", "Frodo"]);
+    scratch
+        .run("tavern", &["cancel", "T-1", "not wanted"])
+        .ends(4)
+        .says("error: `T-1` is held by Frodo\nhint: end its run and cancel it: tavern cancel T-1 --force\n");
+    scratch
+        .run("tavern", &["cancel", "T-1", "not wanted", "--force"])
+        .ends(0)
+        .says("T-1 is cancelled");
+    assert!(!scratch.work().join(".git/tavern/leases/T-1.yaml").exists());
+    scratch
+        .run("tavern-status", &["T-1"])
+        .says("cancelled")
+        .says("not wanted");
+}
+
+#[test]
 fn what_is_cancelled_and_taken_back_stands_beside_its_neighbours_whatever_else_was_cancelled() {
     for board in BOARDS {
         let scratch = Scratch::board(board);

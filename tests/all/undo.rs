@@ -24,6 +24,38 @@ fn undo(scratch: &Scratch, arguments: &[&str]) -> Ran {
 }
 
 #[test]
+fn a_deletion_that_was_taken_for_an_old_save_is_told_and_nothing_is_undone() {
+    let scratch = Scratch::board("- [ ] T-1: One\n");
+    scratch.settle();
+    let before = scratch.queue();
+    scratch.run("tavern-add", &["--id", "T-7", "Seven"]).ends(0);
+    let added = scratch.queue();
+    scratch.write(QUEUE, &before);
+    for arguments in [&[][..], &["T-7"], &["--dry-run"]] {
+        undo(&scratch, arguments)
+            .ends(4)
+            .says("was an older text, and removed nothing: T-7 stays")
+            .says("hint: to remove it: tavern cancel T-7; to undo the change before: tavern undo --event ");
+    }
+    assert_eq!(scratch.queue(), added);
+    // Other items' changes are undone as ever.
+    undo(&scratch, &["T-1"]).ends(3).says("nothing to undo");
+}
+
+#[test]
+fn a_dry_run_shows_that_a_deletion_by_hand_is_undone() {
+    let scratch = Scratch::board(&items());
+    scratch.settle();
+    let whole = scratch.queue();
+    scratch.write(QUEUE, whole.replace("- [ ] T-2: two\n", ""));
+    let dry = undo(&scratch, &["--dry-run"]).succeeds();
+    assert!(dry.starts_with("T-2 is back in main as pending"), "{dry}");
+    assert!(!scratch.queue().contains("T-2"));
+    assert_eq!(undo(&scratch, &[]).succeeds(), dry);
+    assert_eq!(scratch.queue(), whole);
+}
+
+#[test]
 fn a_transition_is_taken_back_and_made_again_any_number_of_times() {
     let scratch = Scratch::board(&items());
     scratch

@@ -122,6 +122,14 @@ pub enum Obstacle {
         "event {seq} changed the lanes of {queue}: the meaning of its headings changed, and no item was moved"
     )]
     Lanes { seq: u64, queue: String },
+    #[error("the newest save of {queue} was an older text, and removed nothing: {items} stays")]
+    Stays {
+        /// The change before that save.
+        seq: u64,
+        queue: String,
+        /// IDs, and titles of items without one.
+        items: String,
+    },
     #[error("event {seq} can't be undone without changing other items")]
     Odd { seq: u64, name: String },
 }

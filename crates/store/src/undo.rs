@@ -15,6 +15,7 @@ use super::find::Board;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::stamp::Sight;
+use super::stays;
 use super::submit::Note;
 use super::transaction::View;
 use tavern_core::document::{Document, Item, parse};
@@ -67,7 +68,7 @@ impl Board {
         };
         let mut found = Vec::new();
         let (mut taken, mut latest) = (HashMap::new(), HashMap::new());
-        walk_log(self, None, &mut |entry| {
+        walk_all(self, &mut |entry| {
             let is_of_task = task.is_none() || entry.task.as_ref() == task;
             let is_in_effect = taken_by(&entry, &mut taken).is_none();
             if is_change(&entry) {
@@ -528,7 +529,7 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     let mut taken = HashMap::new();
     let mut later: Vec<Entry> = Vec::new();
     let mut found = None;
-    walk_log(board, None, &mut |entry| {
+    walk_all(board, &mut |entry| {
         let by = taken_by(&entry, &mut taken);
         let is_in_effect = by.is_none();
         let is_of = |task: &Option<TaskId>| task.is_none() || *task == entry.task;
@@ -555,6 +556,14 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     if let Some(by) = by {
         return Err(Obstacle::Already { seq: event.seq, by }.into());
     }
+    if let Which::Last(task) = which
+        && let Some((queue, items)) = later
+            .iter()
+            .find_map(|note| left_standing(note, task.as_ref()))
+    {
+        let seq = event.seq;
+        return Err(Obstacle::Stays { seq, queue, items }.into());
+    }
     if !is_change(&event) {
         return Err(Obstacle::NoChange {
             seq: event.seq,
@@ -565,6 +574,25 @@ fn find(board: &Board, which: &Which) -> Result<(Entry, Vec<Entry>), Error> {
     later.retain(|entry| entry.task.is_some() && entry.task == event.task && is_change(entry));
     later.reverse();
     Ok((event, later))
+}
+
+/// Calls `look` with all entries, newest first, those of a dry run included, until it returns false.
+fn walk_all(board: &Board, look: &mut dyn FnMut(Entry) -> bool) -> Result<(), Error> {
+    let rehearsed = board.rehearsal.iter().flat_map(|dry| dry.entries());
+    for entry in rehearsed.collect::<Vec<_>>().into_iter().rev() {
+        if !look(entry) {
+            return Ok(());
+        }
+    }
+    walk_log(board, None, look)
+}
+
+/// Returns the queue and the items that a save did not remove, if `task` is one of them or not given.
+fn left_standing(note: &Entry, task: Option<&TaskId>) -> Option<(String, String)> {
+    let items = stays::of(note)?;
+    let is_meant = |task: &TaskId| items.split(", ").any(|item| item == task.as_str());
+    let is_meant = task.is_none_or(is_meant);
+    is_meant.then(|| (note.queue.clone().unwrap_or_default(), items.to_owned()))
 }
 
 /// Returns the queue of the event's item, and its index among the items; no index if the event removed it.
