@@ -139,7 +139,6 @@ fn files(board: &Board, run: &Metadata) -> Vec<String> {
 fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliError> {
     let files = files(board, run);
     let usage = &run.usage;
-    let tokens = usage.input + usage.output + usage.cache_read + usage.cache_write;
     let mut text = format!("{} {}\n", run.run, human::title(&run.title));
     let mut row = |name: &str, value: String| {
         text.push_str(&format!("  {name:<9} {}\n", human::one_line(&value)));
@@ -159,12 +158,10 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     run.reason
         .iter()
         .for_each(|reason| row("reason", reason.clone()));
-    row(
-        "verified",
-        run.verified
-            .map_or("no", |passed| if passed { "passed" } else { "failed" })
-            .to_owned(),
-    );
+    if let Some(passed) = run.verified {
+        let words = if passed { "passed" } else { "failed" };
+        row("verified", words.to_owned());
+    }
     run.commit
         .iter()
         .for_each(|commit| row("commit", commit.clone()));
@@ -177,13 +174,18 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
         row("kept", kept.join(" "));
     }
     row("started", clock::dated(run.started));
+    if let Some(ended) = run.ended {
+        let seconds = (ended - run.started).num_seconds().unsigned_abs();
+        let took = human::took_seconds(seconds);
+        row("ended", format!("{} after {took}", clock::dated(ended)));
+    }
     if usage.is_known() {
         row(
             "spent",
             format!(
                 "{}, {} tokens, {} turns",
                 human::money(usage.usd),
-                human::short(tokens),
+                human::short(usage.fresh()),
                 run.turns
             ),
         );
