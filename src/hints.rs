@@ -15,6 +15,7 @@ use tavern_core::event::Kind;
 use tavern_core::lease::Life;
 use tavern_core::problem::Problem;
 use tavern_core::task::{BadId, Status, TaskId};
+use tavern_run::runner::EndReason;
 
 use tavern_store::config::{ConfigError, SCHEDULES};
 use tavern_store::{
@@ -487,6 +488,18 @@ pub(super) fn usage(error: &mut clap::Error, command: &Command) {
         ContextKind::Suggested,
         ContextValue::StyledStrs(vec![tip.into()]),
     );
+}
+
+/// Returns the key of the budget that ended a run with this reason.
+pub(super) fn limit(reason: &str) -> Option<&'static str> {
+    let limits = [
+        (EndReason::Wall, "minutes"),
+        (EndReason::Usd, "usd"),
+        (EndReason::Tokens, "tokens"),
+        (EndReason::Memory, "memory_mb"),
+    ];
+    let is_it = |(why, _): &&(EndReason, &str)| reason.starts_with(why.describe());
+    limits.iter().find(is_it).map(|(_, limit)| *limit)
 }
 
 /// Hints for verbs of other programs.

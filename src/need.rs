@@ -31,6 +31,10 @@ pub(super) fn of(
 ) -> Option<Need> {
     let (lack, need, why) = need_of(lacks, reason)?;
     let todo = hints::lack(lack, task, Some(queue)).unwrap_or_default();
+    let todo = match reason.and_then(hints::limit) {
+        Some(limit) => format!("raise `budget: {{{limit}: …}}` of it or of its role; {todo}"),
+        None => todo,
+    };
     Some(Need { need, why, todo })
 }
 

@@ -67,11 +67,14 @@ fn minutes_of_an_item_are_capped_whatever_runs_it() {
 
 #[test]
 fn a_budget_of_each_run_counts_where_its_role_sets_none() {
-    let settings = "roles: {coder: {runner: shell}}\nbudget: {run: {minutes: 0.01}}\ngrace: 1s\n";
+    let settings = "roles: {coder: {runner: shell}}\nbudget: {run: {minutes: 0.01}}\ngrace: 1s\nmax_attempts: 1\n";
     let scratch = Scratch::shell("- [ ] T-1: Wait\n  ```sh\n  sleep 60\n  ```\n", settings);
     scratch.run("tavern-agent", &["--once"]);
     let runs = scratch.records("tavern-runs", &["list"]);
     assert_eq!(runs[0]["outcome"], "timeout", "{runs:?}");
+    scratch
+        .run("tavern-status", &[])
+        .says("raise `budget: {minutes: …}` of it or of its role; bring it back: tavern retry T-1");
     scratch.write(CONFIG, settings.replace("0.01", "-1"));
     scratch
         .run("tavern-check", &[])
