@@ -517,6 +517,22 @@ fn a_drain_works_what_comes_into_a_queue_that_was_made_meanwhile() {
 
 /// What is looked at without the lock is as it will be.
 #[test]
+fn the_newest_item_is_shown_once_after_it_was_moved() {
+    let scratch = Scratch::board("## Pending\n\n- [ ] T-1: One\n");
+    scratch.add_queue("work");
+    scratch.settle();
+    scratch.run("tavern-add", &["--id", "T-9", "Nine"]).ends(0);
+    cut_and_paste(&scratch, QUEUE, WORK, &["T-9"]);
+    for _ in 0..2 {
+        let shown = scratch.run("tavern-status", &["--items"]).succeeds();
+        has(&shown, &["main: 1 pending", "work: 1 pending"]);
+        assert_eq!(shown.matches("Nine").count(), 1, "{shown}");
+        scratch.settle();
+    }
+    assert!(!scratch.queue().contains("T-9") && scratch.read(WORK).contains("T-9"));
+}
+
+#[test]
 fn status_shows_an_item_that_was_just_moved_once() {
     let scratch = held();
     cut_and_paste(&scratch, QUEUE, WORK, &["T-1", "T-2"]);

@@ -145,7 +145,24 @@ impl Baseline {
             })
         };
         // Without the lock, the file may become the spare and be overwritten during the read.
-        read().or_else(read)
+        let known = read().or_else(read);
+        let Some(content) = board
+            .rehearsal
+            .as_ref()
+            .and_then(|dry| dry.baseline(&queue.path))
+        else {
+            return known;
+        };
+        let of_new = Baseline {
+            seq: 0,
+            content: String::new(),
+            file: Stamp::NONE,
+            old: None,
+        };
+        Some(Baseline {
+            content,
+            ..known.unwrap_or(of_new)
+        })
     }
 
     /// Stores the content of the queue's file, as of `sight`, after event `seq`.

@@ -14,6 +14,8 @@ pub(super) struct Rehearsal(Mutex<Decided>);
 struct Decided {
     entries: Vec<Entry>,
     files: HashMap<PathBuf, String>,
+    /// The known texts of queues with external edits, by the queue's path.
+    baselines: HashMap<PathBuf, String>,
 }
 
 impl Rehearsal {
@@ -30,6 +32,17 @@ impl Rehearsal {
     /// Returns the file's text, if it was changed.
     pub(super) fn text(&self, file: &Path) -> Option<String> {
         self.decided().files.get(file).cloned()
+    }
+
+    /// Returns the known text of the queue at `path`, if it was changed.
+    pub(super) fn baseline(&self, path: &Path) -> Option<String> {
+        self.decided().baselines.get(path).cloned()
+    }
+
+    /// Records the known text of the queue at `path`, whose file stays.
+    pub(super) fn keep_baseline(&self, path: &Path, text: &str) {
+        let baselines = &mut self.decided().baselines;
+        baselines.insert(path.to_owned(), text.to_owned());
     }
 
     /// Returns the changed files.

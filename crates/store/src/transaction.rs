@@ -127,7 +127,23 @@ impl Board {
         } else {
             Vec::new()
         };
-        let (mut index, come) = (ItemIndex::of(self), HashSet::new());
+        let mut come = HashSet::new();
+        if let Some(rehearsal) = self.rehearsal.as_ref().filter(|_| !by_hand.is_empty()) {
+            self.transact(|view| {
+                let mut moved = moved(self, &by_hand, view.last_seq, view.now)?;
+                come.extend(moved.entries.iter().filter_map(|entry| entry.task.clone()));
+                // A file with external edits stays; only the text that they are compared with changes.
+                moved.files.retain(|file| match file {
+                    Rewrite::Queue(rewrite) if rewrite.is_shown => {
+                        rehearsal.keep_baseline(&rewrite.queue.path, &rewrite.content);
+                        false
+                    }
+                    _ => true,
+                });
+                Ok((moved, ()))
+            })?;
+        }
+        let mut index = ItemIndex::of(self);
         for (queue, _) in by_hand
             .iter()
             .filter(|(queue, _)| self.rehearsed(&queue.path).is_none())
