@@ -20,7 +20,7 @@ pub(super) struct Alias {
     word: Option<&'static str>,
 }
 
-pub(super) const ALIASES: [Alias; 11] = [
+pub(super) const ALIASES: [Alias; 12] = [
     Alias {
         verb: "list",
         job: "List the items of the board, or of a queue",
@@ -86,6 +86,14 @@ pub(super) const ALIASES: [Alias; 11] = [
         word: None,
     },
     Alias {
+        verb: "set",
+        job: "Set keys of an item: priority=1, after=T-2, due=2026-12-24",
+        arguments: "ID KEY=VALUE...",
+        of: "edit",
+        flags: &[],
+        word: Some("--set"),
+    },
+    Alias {
         verb: "stats",
         job: "Show times, throughput, retries and spending",
         arguments: "[QUEUE]",
@@ -112,7 +120,7 @@ pub(super) const ALIASES: [Alias; 11] = [
 ];
 
 /// Verbs, and the words for them in other programs.
-const SYNONYMS: [(&str, &[&str]); 15] = [
+const SYNONYMS: [(&str, &[&str]); 16] = [
     ("add", &["new", "create"]),
     ("approve", &["accept"]),
     ("cancel", &["delete", "drop", "remove", "rm"]),
@@ -124,6 +132,7 @@ const SYNONYMS: [(&str, &[&str]); 15] = [
     ("release", &["unclaim", "unblock"]),
     ("reopen", &["uncancel"]),
     ("retry", &["revive"]),
+    ("set", &["update", "modify"]),
     ("show", &["view", "info", "describe", "why"]),
     ("stats", &["cost", "spending", "usage"]),
     ("status", &["ps"]),

@@ -23,6 +23,8 @@ use super::check::{Fault, errors_if};
 use super::log::sentence;
 use super::{CliError, Context, Exit, ItemName, Verb, hints};
 
+mod set;
+
 /// The prefix of the line above an error.
 const MARK: &str = "<!-- tavern-edit: ";
 
@@ -38,6 +40,10 @@ pub struct Args {
     /// A queue, by name or path; or an item, by its ID or its line, such as TODO.md:12
     #[arg(value_name = "QUEUE|ID", default_value = "main")]
     pub what: String,
+
+    /// Set keys of the item, without an editor: `priority=1`, `after=T-2`; an empty value unsets the key
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., conflicts_with_all = ["accept", "discard", "texts", "show", "restore"])]
+    pub set: Vec<String>,
 
     /// Accept a save that was set aside as the new text of its queue, without an editor
     #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "discard"])]
@@ -84,7 +90,11 @@ struct Record<'a> {
 
 impl Verb for Args {
     const NAME: &'static str = "tavern-edit";
-    const EXAMPLES: &'static [&'static str] = &["tavern edit T-3", "tavern edit main --texts"];
+    const EXAMPLES: &'static [&'static str] = &[
+        "tavern edit T-3",
+        "tavern edit T-3 --set priority=1 due=2026-12-24",
+        "tavern edit main --texts",
+    ];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
@@ -103,6 +113,16 @@ impl Verb for Args {
         }
         if self.texts || self.show.is_some() || self.restore.is_some() {
             return self.past(context, &board);
+        }
+        if !self.set.is_empty() {
+            let name: ItemName = self.what.parse().map_err(|_| {
+                let hint = "name the item: tavern edit ID --set KEY=VALUE";
+                CliError::usage(format!("`{}` is no item", self.what), hint)
+            })?;
+            let item = context.item(&board, &name)?;
+            let queue = board.named(&item)?.queue;
+            let edited = set::set(&board, &queue, &item, &self.set)?;
+            return told(context, &queue.id, Some(&edited), "nothing was changed");
         }
         let copy = Copy::of(context, &board, &self.what)?;
         let editor = editor(&board)?;

@@ -144,7 +144,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Steer",
         &[
             "approve", "reject", "answer", "retry", "reopen", "cancel", "pause", "resume", "tell",
-            "release", "edit", "undo", "redo", "merge",
+            "release", "edit", "set", "undo", "redo", "merge",
         ],
     ),
     ("In scripts", &["claim", "spawn", "report", "renew", "reap"]),

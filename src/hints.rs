@@ -505,8 +505,12 @@ pub(super) fn limit(reason: &str) -> Option<&'static str> {
 /// Hints for verbs of other programs.
 const VERBS: &[(&[&str], &str)] = &[
     (
-        &["set", "update", "rename", "modify", "hold", "assign"],
-        "change an item's words and keys in your editor: tavern edit ID",
+        &["rename", "assign"],
+        "change an item in your editor: tavern edit ID; its keys: tavern set ID role=reviewer",
+    ),
+    (
+        &["hold"],
+        "have an item wait until you allow it: tavern set ID approve=start; everything: tavern pause",
     ),
     (
         &["move", "mv"],

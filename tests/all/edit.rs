@@ -31,6 +31,36 @@ fn copies(scratch: &Scratch) -> Vec<PathBuf> {
 }
 
 #[test]
+fn keys_are_set_without_an_editor() {
+    let scratch = Scratch::board("- [ ] T-1: One (priority: 3)\n- [ ] T-2: Two\n");
+    let set = |words: &[&str]| scratch.run("tavern", &[&["set", "T-1"], words].concat());
+    set(&["priority=0", "after=T-2", "done_when=env A=1 make test"]).ends(0);
+    has(
+        &scratch.queue(),
+        &["- [ ] T-1: One (priority: 0, after: T-2, done_when: env A=1 make test)\n"],
+    );
+    set(&["after=", "done_when="]).ends(0);
+    let text = scratch.queue();
+    has(
+        &text,
+        &["- [ ] T-1: One (priority: 0)\n", "- [ ] T-2: Two\n"],
+    );
+    for (words, says) in [
+        ("priority=99", "hint: write 0 (most urgent) to 9"),
+        ("prioritty=1", "hint: did you mean `priority`?"),
+        ("status=dead", "unknown key `status`"),
+        ("urgent", "hint: write KEY=VALUE"),
+    ] {
+        set(&[words]).ends(2).says(says);
+    }
+    assert_eq!(scratch.queue(), text);
+    scratch
+        .run("tavern-edit", &["main", "--set", "priority=1"])
+        .ends(2)
+        .says("`main` is no item");
+}
+
+#[test]
 fn what_is_saved_is_merged_with_what_others_did_meanwhile() {
     let scratch = Scratch::board(OWNED);
     // Meanwhile one is taken, and one is added.
