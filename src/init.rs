@@ -8,7 +8,6 @@ use serde::Serialize;
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::near::nearest;
 use tavern_git::{BOARD_BRANCH, Head, Repository};
-use tavern_run::runner::CommandRunner;
 use tavern_run::{refuse_tracked, sandbox, settings_made_here};
 use tavern_store::config::{self, Config};
 use tavern_store::{ATTRIBUTES, Board, HIDES_ALL, IGNORE, KNOWLEDGE, is_queue, whole};
@@ -372,30 +371,18 @@ fn taken_up(board: &Board, repository: &Repository) -> Result<Vec<(String, Strin
     Ok(files.filter_map(own).collect())
 }
 
-/// Returns config.yaml with the agent program set; one that is only a preset is written out.
+/// Returns config.yaml with the agent program set.
 fn settings(runner: &str, base: Option<&str>) -> Result<String, CliError> {
-    let text = config::written(runner, base);
-    let built_in = Config::default().runners;
-    if built_in.contains_key(runner) {
-        return Ok(text);
+    let known: Vec<String> = Config::default().runners.into_keys().collect();
+    if known.iter().any(|name| name == runner) {
+        return Ok(config::written(runner, base));
     }
-    let Some(preset) = CommandRunner::preset(runner) else {
-        let known: Vec<String> = built_in
-            .into_keys()
-            .chain(CommandRunner::presets().map(str::to_owned))
-            .collect();
-        let hint = match nearest(runner, known.iter().map(String::as_str)) {
-            Some(guess) => format!("did you mean `{guess}`?"),
-            None => format!(
-                "one of: {}; others can be added to config.yaml later",
-                known.join(", ")
-            ),
-        };
-        return Err(CliError::usage(format!("no runner `{runner}`"), hint));
+    let hint = match nearest(runner, known.iter().map(String::as_str)) {
+        Some(guess) => format!("did you mean `{guess}`?"),
+        None => format!(
+            "one of: {}; others can be added to config.yaml later",
+            known.join(", ")
+        ),
     };
-    let words: Vec<String> = preset.argv.iter().map(|word| format!("{word:?}")).collect();
-    Ok(format!(
-        "{text}\nrunners:\n  {runner}: {{command: [{}]}}\n",
-        words.join(", ")
-    ))
+    Err(CliError::usage(format!("no runner `{runner}`"), hint))
 }

@@ -469,10 +469,13 @@ fn unmet(
             .runners
             .get(runner)
             .map_or(RunnerKind::Command, |entry| entry.kind);
-        let mut limits = kind.unkept(&task.budget);
+        let kept = runner_named(config, runner, settings)
+            .map(|runner| runner.keeps())
+            .unwrap_or_default();
+        let mut limits = kept.lacks(&task.budget);
         if runner != settings.runner {
             // With a runner of its own, this is the only report of the role's limits.
-            limits.extend(kind.unkept(&settings.budget));
+            limits.extend(kept.lacks(&settings.budget));
             limits.sort_unstable();
             limits.dedup();
         }

@@ -15,7 +15,7 @@ use tavern_run::prompt::{self, Template};
 use tavern_run::reap::{Action, ExpiredLeases, Scope, plan};
 use tavern_run::surroundings::needs_of_command;
 use tavern_run::unmerged::{Unmerged, missing_work};
-use tavern_run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, sandbox};
+use tavern_run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, runner_named, sandbox};
 use tavern_store::config::{Config, Role, RunnerKind};
 use tavern_store::{ATTRIBUTES, Board, ItemIndex, KnowledgeFile, Switch, is_queue, walk_log};
 use tavern_sys::files;
@@ -123,7 +123,7 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         config
             .runners
             .get(*name)
-            .is_some_and(|runner| runner.kind != RunnerKind::Claude)
+            .is_some_and(|runner| !matches!(runner.kind, RunnerKind::Claude | RunnerKind::Acp))
     });
     for name in silent
         .filter(|_| !unseen.is_empty())
@@ -133,7 +133,7 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
             "the runner `{name}` does not report its commands: {} can't be enforced",
             unseen.join(", ")
         );
-        let hint = "`commands` and `outside` need kind claude; `sandbox: true` keeps others in their worktree";
+        let hint = "`commands` and `outside` need kind claude or acp; `sandbox: true` keeps others in their worktree";
         faults.warning("unkept-rule", &config_file, message, hint.to_owned());
     }
     let (usd, tokens) = (
@@ -147,8 +147,9 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
         ..Budget::default()
     };
     for (name, role) in &config.roles {
-        let kind = config.runners.get(&role.runner).map(|runner| runner.kind);
-        for measure in kind.map_or_else(Vec::new, |kind| kind.unkept(&capped)) {
+        let kept = runner_named(config, &role.runner, role).map(|runner| runner.keeps());
+        let kept = kept.unwrap_or_default();
+        for measure in kept.lacks(&capped) {
             let message = format!(
                 "role `{name}`: the runner `{}` does not report its usage, so `budget` in `{measure}` does not \
                 count its runs",
@@ -170,11 +171,8 @@ fn settings(board: &Board, config: &Config, faults: &mut Faults<'_>) {
             );
             faults.error("no-template", &config_file, message, hint);
         }
-        let unkept = config
-            .runners
-            .get(&role.runner)
-            .map(|runner| runner.kind.unkept(&role.budget));
-        if let Some(unkept) = unkept.filter(|unkept| !unkept.is_empty()) {
+        let unkept = kept.lacks(&role.budget);
+        if !unkept.is_empty() {
             let message = format!("role `{name}`: {}", not_kept(&role.runner, &unkept));
             faults.warning("unkept-limit", &config_file, message, KEPT.to_owned());
         }

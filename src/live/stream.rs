@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::human;
 use tavern_run::record::is_over;
-use tavern_run::runner::{AgentEvent, LOGS, THREAD_LOG, stream};
+use tavern_run::runner::thread::ThreadLines;
+use tavern_run::runner::{AgentEvent, LOGS, THREAD_LOG};
 use tavern_sys::files;
 
 use super::look::{Tone, line, lines};
@@ -32,6 +33,7 @@ struct LogPart {
     rest: Vec<u8>,
     /// Bytes before it whose omission was not reported yet.
     passed: u64,
+    lines: ThreadLines,
 }
 
 impl LogPart {
@@ -44,6 +46,7 @@ impl LogPart {
                 at: 0,
                 rest: Vec::new(),
                 passed: 0,
+                lines: ThreadLines::default(),
             };
         };
         let part = read_from(&path, before).unwrap_or_default();
@@ -57,6 +60,7 @@ impl LogPart {
             at,
             rest: Vec::new(),
             passed: at,
+            lines: ThreadLines::from_middle(),
         }
     }
 }
@@ -84,6 +88,9 @@ impl LogTail {
                 // The log may have been replaced by a shorter one.
                 if log.path.metadata().is_ok_and(|file| place <= file.len()) {
                     (log.at, log.passed) = (place, 0);
+                    if place > 0 {
+                        log.lines = ThreadLines::from_middle();
+                    }
                 }
             }
         }
@@ -114,6 +121,7 @@ impl LogTail {
             at,
             rest,
             passed,
+            lines,
         } in &mut self.logs
         {
             let Some(part) = read_from(path, *at) else {
@@ -137,7 +145,7 @@ impl LogTail {
             let is_thread = path.ends_with(THREAD_LOG);
             for line in String::from_utf8_lossy(&text).lines() {
                 if is_thread {
-                    more.extend(stream::read(line).iter().flat_map(told));
+                    more.extend(lines.read(line).iter().flat_map(told));
                 } else {
                     more.extend(plain(line));
                 }
@@ -304,7 +312,8 @@ mod tests {
     #[test]
     fn events_are_told_in_words() {
         let call = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"Bash","input":{"command":"ls"}}]}}"#;
-        let told: Vec<String> = stream::read(call)
+        let told: Vec<String> = ThreadLines::default()
+            .read(call)
             .iter()
             .flat_map(told)
             .map(|(line, _)| line)

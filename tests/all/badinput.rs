@@ -196,7 +196,7 @@ fn words_on_the_command_line() {
     let id =
         "an ID is capitals, a hyphen and letters with at least one digit, such as T-k3f9 or AUTH-7";
     let title = "error: an item needs a title\nhint: tavern add \"…\"\n";
-    let runners = "codex, gemini, aider, opencode";
+    let runners = "aider, claude, codex, copilot, gemini, goose, opencode, qwen, shell";
     let rows: [(&str, i32, &str); 40] = [
         (
             "tavern help juggle",
@@ -301,7 +301,7 @@ fn words_on_the_command_line() {
         (
             "tavern-agent --runner codex",
             1,
-            "error: `codex` is not on PATH\nhint: install it, or choose another",
+            "error: `codex-acp` is not on PATH\nhint: install it (npm install -g @zed-industries/codex-acp @openai/codex), or choose another",
         ),
         (
             "tavern-agent --agent ../x",

@@ -10,6 +10,7 @@ compile_error!(
 );
 
 mod account;
+mod acp;
 mod actors;
 mod answers;
 mod appended;

@@ -309,7 +309,7 @@ fn what_a_drain_of_a_plain_file_says_to_type_can_be_typed() {
         "tavern-edit TODO.md",
         "tavern-report T-9 --approve",
     ] {
-        scratch.executable("../home/bin/codex", "#!/bin/sh\n");
+        scratch.executable("../home/bin/codex-acp", "#!/bin/sh\n");
         let path = format!(
             "{}:/usr/bin:/bin",
             scratch.folder().join("home/bin").display()

@@ -488,7 +488,7 @@ fn a_program_finds_its_account_and_makes_its_databases_anew() {
     scratch.write(QUEUE, "- [ ] T-1: Work\n");
     scratch.write(
         CONFIG,
-        format!("base: main\nroles: {{coder: {{sandbox: true}}}}\n{AT_ONCE}"),
+        format!("base: main\nroles: {{coder: {{sandbox: true}}}}\nrunners: {{codex: {{command: [codex]}}}}\n{AT_ONCE}"),
     );
     let names = [
         "state_5.sqlite",

@@ -452,9 +452,7 @@ fn follow(
             watch.hurry();
         }
         match event {
-            AgentEvent::Started {
-                model: Some(model), ..
-            } => record.works_with(model),
+            AgentEvent::Started { session, model } => record.is_in(session, model),
             AgentEvent::Delivered { text } => {
                 if let Some(learning) = relay.read(&text) {
                     record.knows(learning);

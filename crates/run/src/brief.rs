@@ -16,7 +16,7 @@ use crate::prompt::{
     Refutation, Remark, ReviewTask, Template, TemplateError, assigned,
 };
 use crate::runner::permission::is_yes;
-use crate::runner::{Outcome, PROMPT, Prods, Runner};
+use crate::runner::{Outcome, PROMPT, Prods, Runner, Usage};
 use tavern_core::event::Kind;
 use tavern_core::lease::Token;
 use tavern_core::monitor::Deed;
@@ -143,7 +143,7 @@ impl<'a> Brief<'a> {
             },
             knowledge: known_of(site, task),
             refutation: None,
-            nonce: if runner.hears() {
+            nonce: if runner.keeps_words_apart() {
                 String::new()
             } else {
                 uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
@@ -193,6 +193,17 @@ impl<'a> Brief<'a> {
             .last()
             .filter(|last| last.runner == runner && !self.begins_anew(held, last))?;
         Some((last.session.clone()?, last.model.clone()))
+    }
+
+    /// Returns the usage of all earlier runs of `session`.
+    pub fn spent_in(&self, session: &str) -> Usage {
+        let mut all = Usage::default();
+        let of = |run: &&Metadata| run.session.as_deref() == Some(session);
+        self.earlier
+            .iter()
+            .filter(of)
+            .for_each(|run| all.add(&run.usage));
+        all
     }
 
     /// Returns the permissions that earlier runs were refused and a person has since granted.
@@ -270,8 +281,8 @@ impl<'a> Brief<'a> {
         )
     }
 
-    /// Returns the nonce that an answer's block must name, random for each run. `None` if the program separates its
-    /// agent's words from other output.
+    /// Returns the nonce that an answer's block must name, random for each run. `None` if its program keeps its agent's
+    /// words apart.
     pub fn nonce(&self) -> Option<&str> {
         Some(self.values.nonce.as_str()).filter(|nonce| !nonce.is_empty())
     }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::error::Error;
 use super::site::Site;
-use crate::runner::CommandRunner;
 use tavern_core::eligible::{DEFAULT_ROLE, for_roles};
 use tavern_core::task::Task;
 use tavern_store::Queue;
@@ -56,12 +55,10 @@ pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<Stri
 
 fn program(site: &Site, runner: &str, script: Option<&str>) -> Option<String> {
     let line = |words: &[String]| words.iter().map(argument).collect::<Vec<_>>().join(" ");
-    let Some(entry) = site.config.runners.get(runner) else {
-        return CommandRunner::preset(runner).map(|preset| line(&preset.argv));
-    };
+    let entry = site.config.runners.get(runner)?;
     match entry.kind {
         RunnerKind::Shell => script.map(str::to_owned),
-        RunnerKind::Command => Some(line(&entry.command)),
+        RunnerKind::Command | RunnerKind::Acp => Some(line(&entry.command)),
         RunnerKind::Claude => {
             let program = entry.program.clone().unwrap_or_else(|| "claude".to_owned());
             Some(line(&[&[program], entry.args.as_slice()].concat()))

@@ -21,7 +21,7 @@ use super::take_over::take_over;
 use super::worktree::Worktree;
 use crate::runner::job::Opening;
 use crate::runner::{
-    Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd,
+    Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage,
 };
 use tavern_core::eligible::NotReady;
 use tavern_core::event::Event;
@@ -132,6 +132,7 @@ impl<'a> Launch<'a> {
             rules: String::new(),
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
+            before: Usage::default(),
             model: metadata.model.clone(),
             wrapper: Vec::new(),
             env,
@@ -186,6 +187,7 @@ impl<'a> Launch<'a> {
             let fresh = std::mem::replace(&mut job.session, session);
             if runner.knows_session(&job) {
                 job.opening = Opening::Resumed;
+                job.before = brief.spent_in(&job.session);
                 // The program's default may be another variant, which misses the cache.
                 job.model = job.model.or(model);
             } else {

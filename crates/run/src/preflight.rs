@@ -22,7 +22,7 @@ use super::surroundings;
 use super::tracked::refuse_tracked;
 use super::trust::Trust;
 use super::unmerged::missing_work;
-use crate::runner::{Access, CommandRunner, Ready};
+use crate::runner::{Access, Ready};
 use tavern_core::cap::Spending;
 use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack, NotReady, place_of};
@@ -285,7 +285,7 @@ impl<'a> Preflight<'a> {
         let task = says.then(|| document.task_of(item));
         let named = task.as_ref().and_then(|task| task.runner.as_deref());
         let runner = self.runner.or(named).unwrap_or(&settings.runner);
-        if !self.config.runners.contains_key(runner) && CommandRunner::preset(runner).is_none() {
+        if !self.config.runners.contains_key(runner) {
             return Err(Lack::NoRunner(runner.to_owned()));
         }
         if self.config.runs_scripts(runner) && item.shell.is_none() {

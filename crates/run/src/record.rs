@@ -109,12 +109,15 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Records the model that the program reports, since a resumed session keeps it. A failed write is made up for when
-    /// the program ends.
-    pub fn works_with(&mut self, model: String) {
-        let model = Some(model);
-        if self.metadata.model != model {
-            self.metadata.model = model;
+    /// Records the session and the model that the program reports, since a later run continues with both. A failed
+    /// write is made up for when the program ends.
+    pub fn is_in(&mut self, session: String, model: Option<String>) {
+        let known = (self.metadata.session.take(), self.metadata.model.take());
+        self.metadata.session = Some(session)
+            .filter(|id| !id.is_empty())
+            .or(known.0.clone());
+        self.metadata.model = model.or(known.1.clone());
+        if known != (self.metadata.session.clone(), self.metadata.model.clone()) {
             drop(self.save());
         }
     }

@@ -10,7 +10,8 @@ use super::background::Background;
 use super::enclosure;
 use super::error::Error;
 use super::tracked::refuse_tracked;
-use crate::runner::{Claude, CommandRunner, Runner, Shell};
+use crate::runner::tool_rules::ToolRules;
+use crate::runner::{Acp, Claude, CommandRunner, Runner, Shell};
 use tavern_core::eligible::{Lack, NotReady};
 use tavern_core::event::Kind;
 use tavern_core::near::nearest;
@@ -729,22 +730,26 @@ fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
 pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
     // A reviewer must not be influenced by the repository that it judges.
     let obeys_repository = role.does != Does::Review;
-    let Some(entry) = config.runners.get(name) else {
-        let preset = CommandRunner::preset(name).ok_or_else(|| Error::NoRunner(name.to_owned()))?;
-        return Ok(Box::new(CommandRunner {
-            obeys_repository,
-            ..preset
-        }));
+    let entry = config
+        .runners
+        .get(name)
+        .ok_or_else(|| Error::NoRunner(name.to_owned()))?;
+    let command = CommandRunner {
+        obeys_repository,
+        ..CommandRunner::new(name, entry.command.iter().cloned())
     };
     Ok(match entry.kind {
         RunnerKind::Shell => Box::new(Shell),
-        RunnerKind::Command => {
-            let command = CommandRunner::new(name, entry.command.iter().cloned());
-            Box::new(CommandRunner {
-                obeys_repository,
-                ..command
-            })
-        }
+        RunnerKind::Command => Box::new(command),
+        RunnerKind::Acp => Box::new(Acp {
+            command,
+            mode: entry.mode.clone(),
+            rules: ToolRules {
+                allowed: role.allowed_tools.clone(),
+                denied: role.denied_tools.clone(),
+                allows_all: role.permission_mode == "bypassPermissions",
+            },
+        }),
         RunnerKind::Claude => Box::new(Claude {
             program: PathBuf::from(entry.program.as_deref().unwrap_or("claude")),
             permission_mode: role.permission_mode.clone(),

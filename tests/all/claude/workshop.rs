@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tavern_run::runner::job::Opening;
-use tavern_run::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session};
+use tavern_run::runner::{AgentEvent, Claude, Job, Limits, Next, Prods, Runner, Session, Usage};
 
 use super::stand_in::StandIn;
 use crate::dice::slice;
@@ -62,6 +62,7 @@ impl Workshop {
             prompt,
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
+            before: Usage::default(),
             model: None,
             wrapper: Vec::new(),
             env,

@@ -52,8 +52,8 @@ pub struct Assigned {
     pub knowledge: Vec<Learned>,
     /// Why it is not done, although its agent reported so.
     pub refutation: Option<Refutation>,
-    /// The nonce in the fence of its verdict, plan or question, random for each run. Empty if the program separates
-    /// its agent's words from other output.
+    /// The nonce in the fence of its verdict, plan or question, random for each run. Empty if its program
+    /// keeps its agent's words apart.
     pub nonce: String,
 }
 

@@ -12,10 +12,11 @@ use tavern_core::eligible::{NotReady, place_of};
 use tavern_sys::interrupt::Interrupt;
 use tavern_sys::process::{CommandSpec, Spec, run_command};
 
+use super::claude_link::ClaudeLink;
 use super::job::{Job, Opening};
 use super::transcript::{Transcript, config_folder};
 use super::{
-    Access, ProgramHome, ProgramState, Ready, Runner, Session, Usage, conversation, found,
+    Access, Kept, ProgramHome, ProgramState, Ready, Runner, Session, Usage, conversation, found,
     variable_of,
 };
 
@@ -292,6 +293,18 @@ impl Runner for Claude {
         true
     }
 
+    fn keeps(&self) -> Kept {
+        Kept {
+            usd: true,
+            tokens: true,
+            turns: true,
+        }
+    }
+
+    fn keeps_words_apart(&self) -> bool {
+        true
+    }
+
     /// The CLI keeps them apart from text that may be compacted, and forgets them with each process.
     fn is_told_rules(&self) -> bool {
         true
@@ -329,7 +342,11 @@ impl Runner for Claude {
     }
 
     fn start(&self, job: &Job) -> Result<Session, NotReady> {
-        Ok(conversation::start(self.spec(job)?, job)?)
+        Ok(conversation::start(
+            self.spec(job)?,
+            job,
+            Box::new(ClaudeLink::of(job)),
+        )?)
     }
 }
 

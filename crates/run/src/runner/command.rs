@@ -7,6 +7,7 @@ use tavern_core::eligible::{NotReady, place_of};
 use tavern_sys::process::Spec;
 
 use super::job::{Job, PROMPT};
+use super::programs::{Program, Written};
 use super::{ProgramHome, ProgramState, Ready, Runner, Session, found, plain, variable_of};
 
 /// Runs a command line from the configuration.
@@ -20,103 +21,6 @@ pub struct CommandRunner {
     /// Whether it may read settings and memory files of the repository that it works in.
     pub obeys_repository: bool,
 }
-
-/// An agent program.
-struct Preset {
-    name: &'static str,
-    /// The command line for unattended work, from the program's manual.
-    line: &'static str,
-    /// Folders of its own state, below HOME; and what it writes in those that also hold settings.
-    folders: &'static [(&'static str, Kept)],
-    /// As [`Runner::variables`].
-    variables: &'static [&'static str],
-    /// The variable that keeps it from reading files of the repository on its own; `None`: nothing does.
-    alone: Option<(&'static str, &'static str)>,
-}
-
-/// The part of a program's folder that it writes.
-enum Kept {
-    All,
-    /// These names; the second list holds name patterns of what it recreates, which are hidden.
-    Only(&'static [&'static str], &'static [&'static str]),
-}
-
-const PRESETS: [Preset; 4] = [
-    // Never asks; its sandbox confines edits and commands to the worktree.
-    Preset {
-        name: "codex",
-        line: "codex exec --skip-git-repo-check --sandbox workspace-write --model {model} -",
-        folders: &[(
-            ".codex",
-            Kept::Only(
-                &["sessions", "log", "auth.json", "history.jsonl"],
-                &[
-                    "*.sqlite*",
-                    "installation_id",
-                    ".tmp",
-                    "tmp",
-                    "shell_snapshots",
-                    "thread-writer-locks",
-                ],
-            ),
-        )],
-        variables: &["CODEX_*", "OPENAI_*"],
-        alone: None,
-    },
-    // Reads the prompt from standard input; never asks, and has no sandbox of its own.
-    Preset {
-        name: "gemini",
-        line: "gemini --skip-trust --approval-mode yolo --model {model}",
-        folders: &[(
-            ".gemini",
-            Kept::Only(
-                &["tmp", "history", "oauth_creds.json", "google_accounts.json"],
-                &["projects.json*"],
-            ),
-        )],
-        variables: &["GEMINI_*", "GOOGLE_*"],
-        alone: None,
-    },
-    Preset {
-        name: "aider",
-        line: "aider --yes-always --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
-        folders: &[(".aider", Kept::All)],
-        variables: &[
-            "AIDER_*",
-            "ANTHROPIC_*",
-            "DEEPSEEK_*",
-            "GEMINI_*",
-            "OLLAMA_*",
-            "OPENAI_*",
-            "OPENROUTER_*",
-        ],
-        alone: None,
-    },
-    // Approves everything that its own configuration does not deny.
-    Preset {
-        name: "opencode",
-        line: "opencode run --auto --model {model}",
-        folders: &[
-            (".config/opencode", Kept::Only(&[], &[])),
-            (
-                ".local/share/opencode",
-                Kept::Only(&["storage", "log", "snapshot", "auth.json"], &["*.db*"]),
-            ),
-            (".local/state/opencode", Kept::All),
-            (".cache/opencode", Kept::Only(&[], &[])),
-        ],
-        variables: &[
-            "OPENCODE_*",
-            "ANTHROPIC_*",
-            "DEEPSEEK_*",
-            "GEMINI_*",
-            "OLLAMA_*",
-            "OPENAI_*",
-            "OPENROUTER_*",
-        ],
-        alone: Some(("OPENCODE_DISABLE_PROJECT_CONFIG", "true")),
-    },
-];
 
 impl CommandRunner {
     /// Returns a runner for the command line `argv`.
@@ -132,31 +36,22 @@ impl CommandRunner {
         }
     }
 
-    /// Returns the names of the presets.
-    pub fn presets() -> impl Iterator<Item = &'static str> {
-        PRESETS.iter().map(|preset| preset.name)
+    /// Finds the program, since a user's own command line may run one that is known, too.
+    pub(super) fn known(&self) -> Option<&'static Program> {
+        Program::named(self.program_name())
     }
 
-    /// Returns the preset `name`.
-    pub fn preset(name: &str) -> Option<CommandRunner> {
-        let preset = PRESETS.iter().find(|preset| preset.name == name)?;
-        Some(CommandRunner::new(preset.name, preset.line.split(' ')))
-    }
-
-    /// Finds the preset by the program, since a user's own command line may run one of them too.
-    fn known(&self) -> Option<&'static Preset> {
-        let program = self
-            .argv
-            .first()
-            .and_then(|program| program.rsplit('/').next());
-        PRESETS.iter().find(|preset| program == Some(preset.name))
+    /// Returns the file name of its program.
+    pub(super) fn program_name(&self) -> &str {
+        let program = self.argv.first().map_or("", String::as_str);
+        program.rsplit('/').next().unwrap_or_default()
     }
 
     fn alone(&self) -> Option<(&'static str, &'static str)> {
         self.known()?.alone
     }
 
-    fn program(&self) -> Result<&str, NotReady> {
+    pub(super) fn program(&self) -> Result<&str, NotReady> {
         let first = self.argv.first().filter(|program| !program.is_empty());
         first.map(String::as_str).ok_or_else(|| {
             NotReady::new(
@@ -190,7 +85,15 @@ impl Runner for CommandRunner {
         let found = found(OsStr::new(program), env).ok_or_else(|| {
             NotReady::new(
                 format!("`{program}` is not {}", place_of(program)),
-                format!("install it, or choose another runner than `{}`", self.name),
+                match self.known().map(|program| program.install) {
+                    Some(how) if !how.is_empty() => {
+                        format!(
+                            "install it ({how}), or choose another runner than `{}`",
+                            self.name
+                        )
+                    }
+                    _ => format!("install it, or choose another runner than `{}`", self.name),
+                },
             )
         })?;
         Ok(Ready {
@@ -212,8 +115,8 @@ impl Runner for CommandRunner {
         for (name, kept) in self.known().map_or(&[][..], |preset| preset.folders) {
             let folder = home.join(name);
             match kept {
-                Kept::All => state.folders.push(folder),
-                Kept::Only(names, passing) => {
+                Written::All => state.folders.push(folder),
+                Written::Only(names, passing) => {
                     let kept = names.iter().map(|name| (*name).to_owned()).collect();
                     state.homes.push(ProgramHome {
                         folder,
@@ -231,11 +134,7 @@ impl Runner for CommandRunner {
     }
 
     fn spec(&self, job: &Job) -> Result<Spec, NotReady> {
-        let mut spec = job.spec(self.program()?);
-        spec.args = self.args(job).into_iter().map(Into::into).collect();
-        let alone = self.alone().filter(|_| !self.obeys_repository);
-        spec.env
-            .extend(alone.map(|(name, value)| (name.into(), value.into())));
+        let mut spec = self.bare_spec(job)?;
         let reads_file = self.argv.iter().any(|arg| arg.contains("{prompt_file}"));
         spec.input = (!reads_file).then(|| job.prompt.clone().into_bytes());
         Ok(spec)
@@ -243,6 +142,23 @@ impl Runner for CommandRunner {
 
     fn start(&self, job: &Job) -> Result<Session, NotReady> {
         Ok(plain::start(self.spec(job)?, job)?)
+    }
+}
+
+impl CommandRunner {
+    /// Returns the start of the program, without its prompt.
+    pub(super) fn bare_spec(&self, job: &Job) -> Result<Spec, NotReady> {
+        let mut spec = job.spec(self.program()?);
+        spec.args = self.args(job).into_iter().map(Into::into).collect();
+        let alone = self.alone().filter(|_| !self.obeys_repository);
+        spec.env
+            .extend(alone.map(|(name, value)| (name.into(), value.into())));
+        for (name, value) in self.known().map_or(&[][..], |program| program.env) {
+            if job.variable(name).is_none() {
+                spec.env.push((name.into(), value.into()));
+            }
+        }
+        Ok(spec)
     }
 }
 

@@ -1,38 +1,115 @@
-//! The live mode of the Claude CLI: its events, and the messages, prods and budgets that are sent to it.
+//! A live session, for each protocol alike: its events, and the messages, prods and budgets that are sent to it.
+//!
+//! A [`Link`] speaks one protocol: [`super::claude_link`] or [`super::acp_link`].
 
 use std::collections::VecDeque;
-use std::env::temp_dir;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::event::{AgentEvent, Prodding};
-use super::forbidden::{TOOLS, breaches, forbids, may_forbid};
-use super::job::{Job, Opening};
-use super::outcome::{EndReason, SessionEnd, Usage};
+use super::job::Job;
+use super::outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 use super::permission::{self, Leave};
 use super::question;
 use super::reading::Reading;
 use super::session::{Output, Session, Speaker, Stream};
 use super::signal::Signal;
-use super::stream;
-use super::transcript::Transcript;
 use super::{STDERR_LOG, THREAD_LOG};
 use tavern_sys::clock;
 use tavern_sys::process::{LogLine, ProgramExit, Spec};
 
-/// The shortest interval between questions to the CLI for its usage.
+/// The shortest interval between questions to the program for its usage.
 const USAGE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A Claude CLI that gets messages over its standard input.
+/// The protocol of a program that takes messages over its standard input.
+pub(super) trait Link: Send {
+    /// Begins or resumes the session, and sends the prompt as soon as that is possible.
+    fn open(&mut self, wire: &Wire);
+
+    /// Returns the events of a line, with figures of this run alone. Answers requests that need no decision.
+    fn read(&mut self, line: &str, wire: &Wire) -> Vec<AgentEvent>;
+
+    /// Sends a message. Returns false if the program reads no more.
+    fn say(&mut self, text: &str, urgency: Urgency, wire: &Wire) -> bool;
+
+    /// Asks for the usage so far, if the program reports it only on request.
+    fn ask_usage(&mut self, _wire: &Wire) {}
+
+    /// Returns the decision of the role's rules on a call; `None`: the program applies them itself, or they leave it
+    /// open.
+    fn ruled(&self, _tool: &str, _input: &Value) -> Option<Leave> {
+        None
+    }
+
+    /// Answers the request for permission with this ID, for a call with this input.
+    fn reply(&mut self, request: &str, input: &Value, is: Leave, wire: &Wire);
+
+    /// Answers the question with this ID, whether a rule of the board forbids a call.
+    fn verdict(&mut self, _request: &str, _tool: &str, _input: &Value, _wire: &Wire) {}
+
+    /// Asks the program to interrupt its work.
+    fn interrupt(&mut self, wire: &Wire);
+
+    /// Returns true if its model has been asked, and has not begun to answer: only the provider can be silent then.
+    fn awaits_model(&self) -> bool {
+        false
+    }
+
+    /// Returns how long the program may take to end after its answer.
+    fn linger(&self) -> Duration;
+
+    /// Returns the session to resume later, of a run that was read as `reading`.
+    fn session(&self, reading: &Reading) -> Option<String>;
+
+    /// Returns the usage from the program's own record, for a run that was cut off.
+    fn recorded(&self) -> Usage {
+        Usage::default()
+    }
+}
+
+/// When a message is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Where the program reads one next.
+    Next,
+    /// Now: the current work is interrupted.
+    Now,
+}
+
+/// The lines to a program's standard input.
+pub(super) struct Wire {
+    /// `None` once it is closed.
+    input: Option<Sender<String>>,
+}
+
+impl Wire {
+    /// Writes one line. Returns false if the program reads no more.
+    pub(super) fn send(&self, line: &Value) -> bool {
+        self.input
+            .as_ref()
+            .is_some_and(|input| input.send(format!("{line}\n")).is_ok())
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// Loses nothing: messages sent before are still read and answered.
+    fn close(&mut self) {
+        self.input = None;
+    }
+}
+
+/// A session of a program that gets messages over its standard input.
 struct Conversation {
     job: Job,
-    /// Lines for its standard input; `None` once that is closed.
-    input: Option<Sender<String>>,
+    wire: Wire,
+    link: Box<dyn Link>,
     reading: Reading,
     /// Whether it has received its prompt, which does not count as a message.
     has_begun: bool,
@@ -45,75 +122,46 @@ struct Conversation {
     /// Whether it was prodded out of a silence: the turn that this interrupts is not its last.
     is_broken_off: bool,
     is_ending: bool,
+    /// Whether it waited for its model when it was broken off.
+    was_unanswered: bool,
     /// When it last ended a turn; `None` while it is to go on.
     answered_at: Option<Instant>,
     asked_at: Instant,
-    requests: u32,
-    /// The session's usage before this run; `None` until the CLI has reported it. Figures of CLI 2.1.330 and later
-    /// include it.
-    before: Option<Usage>,
-    transcript: Transcript,
     /// The last line that it wrote to standard error.
     last_error: String,
 }
 
-/// Starts `spec`, a Claude CLI, and sends it the prompt of `job`.
-pub(super) fn start(mut spec: Spec, job: &Job) -> io::Result<Session> {
-    // A socket, since the agent's children could reopen a pipe under `/proc` and speak to the CLI in our name.
+/// Starts `spec`, a program that `link` speaks with, on `job`.
+pub(super) fn start(mut spec: Spec, job: &Job, mut link: Box<dyn Link>) -> io::Result<Session> {
+    // A socket, since the agent's children could reopen a pipe under `/proc` and speak to the program in our name.
     let (input, theirs) = UnixStream::pair()?;
     spec.stdin = OwnedFd::from(theirs).into();
-    let transcript = Transcript::of(job);
     let outputs = [THREAD_LOG, STDERR_LOG].map(Output::obeyed);
     Session::start(spec, job, outputs, |_| {
-        let mut conversation = Conversation {
-            job: job.clone(),
+        let wire = Wire {
             input: Some(write_lines(input)?),
-            reading: Reading::default(),
+        };
+        link.open(&wire);
+        Ok(Box::new(Conversation {
+            job: job.clone(),
+            wire,
+            link,
+            reading: Reading::of(job.nonce.clone()),
             has_begun: false,
             unread: VecDeque::new(),
             prodded: 0,
             refutations: Vec::new(),
             is_broken_off: false,
             is_ending: false,
+            was_unanswered: false,
             answered_at: None,
             asked_at: clock::instant(),
-            requests: 0,
-            before: (job.opening == Opening::New).then(Usage::default),
-            transcript,
             last_error: String::new(),
-        };
-        if may_forbid(&job.forbids) {
-            // In seconds; after that a call is made without a decision.
-            let hook = json!([{"matcher": TOOLS, "hookCallbackIds": ["rules"], "timeout": 60}]);
-            conversation
-                .request_with(&json!({"subtype": "initialize", "hooks": {permission::HOOK: hook}}));
-        }
-        if conversation.before.is_none() {
-            conversation.request("get_usage");
-        }
-        conversation.send(&user_message(&job.prompt));
-        Ok(Box::new(conversation))
+        }))
     })
 }
 
 impl Conversation {
-    /// Writes one line to it. Returns false if it reads no more.
-    fn send(&self, line: &Value) -> bool {
-        self.input
-            .as_ref()
-            .is_some_and(|input| input.send(format!("{line}\n")).is_ok())
-    }
-
-    fn request(&mut self, subtype: &str) {
-        self.request_with(&json!({"subtype": subtype}));
-    }
-
-    fn request_with(&mut self, request: &Value) {
-        self.requests += 1;
-        let id = format!("tavern-{}", self.requests);
-        self.send(&json!({"type": "control_request", "request_id": id, "request": request}));
-    }
-
     /// Reacts to `event`. Returns a reason to end the program, if there is one.
     fn react(
         &mut self,
@@ -140,28 +188,35 @@ impl Conversation {
                 tool,
                 input,
             } => {
-                let places = [&*self.job.worktree, &*temp_dir()];
-                let breach = forbids(breaches(&self.job.forbids, places, tool, input));
-                self.send(&permission::verdict(request, breach.as_ref()));
+                self.link.verdict(request, tool, input, &self.wire);
             }
             _ => {}
         }
         None
     }
 
-    /// Grants permission for a call, or refuses it. A person can allow a refused call later.
+    /// Grants permission for a call, or refuses it. A person can later allow a call that no rule forbids.
     fn answer(&mut self, request: &str, tool: &str, input: &Value) {
         let call = permission::called(tool, input);
-        let is = match &call {
-            Some(call) if self.job.permits.contains(call) => Leave::Given,
+        let is = match (self.link.ruled(tool, input), &call) {
+            (Some(is), _) => is,
+            (None, Some(call)) if self.job.permits.contains(call) => Leave::Given,
             _ => Leave::Refused,
         };
-        // A question to a person is no call to allow.
-        let refused = call.filter(|call| {
-            is == Leave::Refused && tool != question::TOOL && !self.reading.refused.contains(call)
-        });
-        self.reading.refused.extend(refused);
-        self.send(&permission::reply(request, input, is));
+        match (is, call) {
+            (Leave::Forbidden, _) => self.reading.denials.push(Denial {
+                tool: tool.to_owned(),
+                input: input.clone(),
+            }),
+            // A question to a person is no call to allow.
+            (Leave::Refused, Some(call))
+                if tool != question::TOOL && !self.reading.refused.contains(&call) =>
+            {
+                self.reading.refused.push(call);
+            }
+            _ => {}
+        }
+        self.link.reply(request, input, is, &self.wire);
     }
 
     /// Handles the end of a turn: goes on with unread messages, prods an agent without a signal, has its answer
@@ -192,23 +247,27 @@ impl Conversation {
                 return;
             }
         }
-        // Closing the input loses nothing: messages sent before are still read and answered.
-        self.input = None;
+        self.wire.close();
     }
 
     /// Prods the agent to go on. Returns false if the prods are used up or it takes no messages.
     fn prod(&mut self, why: Prodding, events: &mut VecDeque<AgentEvent>) -> bool {
         let prods = &self.job.prods;
-        let mut message = match why {
-            Prodding::Undecided => user_message(&prods.undecided),
-            Prodding::Silent => user_message(&prods.silent),
-            Prodding::Refuted => user_message(self.refutations.last().map_or("", String::as_str)),
+        let message = match why {
+            Prodding::Undecided => &prods.undecided,
+            Prodding::Silent => &prods.silent,
+            Prodding::Refuted => self.refutations.last().map_or("", String::as_str),
         };
-        if why == Prodding::Silent {
-            // Interrupts the agent; otherwise the message is read only after the current work.
-            message["priority"] = json!("now");
-        }
-        if self.prodded >= prods.most || self.is_ending || !self.send(&message) {
+        // Otherwise the message is read only after the current work.
+        let urgency = if why == Prodding::Silent {
+            Urgency::Now
+        } else {
+            Urgency::Next
+        };
+        if self.prodded >= prods.most
+            || self.is_ending
+            || !self.link.say(message, urgency, &self.wire)
+        {
             return false;
         }
         self.prodded += 1;
@@ -232,24 +291,10 @@ impl Conversation {
         has_turns && self.overspent(&self.reading.usage).is_none()
     }
 
-    /// Reduces the event's figures to those of this run. `None` if it reports the usage before the run.
-    fn of_this_run(&mut self, mut event: AgentEvent) -> Option<AgentEvent> {
-        match (&mut event, &self.before) {
-            (AgentEvent::Spent { usage }, None) => {
-                self.before = Some(usage.clone());
-                return None;
-            }
-            (AgentEvent::Spent { usage }, Some(before)) => *usage = usage.since(before),
-            (AgentEvent::Turn(turn), Some(before)) => turn.usage = turn.usage.since(before),
-            _ => {}
-        }
-        Some(event)
-    }
-
     fn ask_usage(&mut self) {
         if self.asked_at.elapsed() >= USAGE_INTERVAL {
             self.asked_at = clock::instant();
-            self.request("get_usage");
+            self.link.ask_usage(&self.wire);
         }
     }
 
@@ -308,10 +353,7 @@ impl Speaker for Conversation {
             return None;
         }
         let mut why = None;
-        for event in stream::read(&line.text) {
-            let Some(mut event) = self.of_this_run(event) else {
-                continue;
-            };
+        for mut event in self.link.read(&line.text, &self.wire) {
             event.answer_in(self.job.form);
             self.reading.note(&event);
             why = why.or(self.react(&event, events));
@@ -323,7 +365,7 @@ impl Speaker for Conversation {
     }
 
     fn say(&mut self, text: &str) -> bool {
-        let is_said = !self.is_ending && self.send(&user_message(text));
+        let is_said = !self.is_ending && self.link.say(text, Urgency::Next, &self.wire);
         if is_said {
             self.unread.push_back(text.to_owned());
         }
@@ -331,14 +373,15 @@ impl Speaker for Conversation {
     }
 
     fn wake(&mut self, events: &mut VecDeque<AgentEvent>) -> bool {
-        self.prod(Prodding::Silent, events)
+        // A message does not wake a provider.
+        !self.link.awaits_model() && self.prod(Prodding::Silent, events)
     }
 
     fn accept(&mut self) {
         self.answered_at = Some(clock::instant());
         // Messages sent meanwhile are still answered.
         if self.unread.is_empty() {
-            self.input = None;
+            self.wire.close();
         }
     }
 
@@ -349,10 +392,11 @@ impl Speaker for Conversation {
 
     /// An interrupt is read only after the session has begun and before the input is closed.
     fn break_off(&mut self) -> bool {
+        self.was_unanswered |= !self.is_ending && self.link.awaits_model();
         self.is_ending = true;
-        let is_listening = self.reading.session.is_some() && self.input.is_some();
+        let is_listening = self.reading.session.is_some() && self.wire.is_open();
         if is_listening {
-            self.request("interrupt");
+            self.link.interrupt(&self.wire);
         }
         is_listening
     }
@@ -361,14 +405,14 @@ impl Speaker for Conversation {
         self.reading.has_open_tool()
     }
 
-    fn answered_at(&self) -> Option<Instant> {
-        self.answered_at
+    fn answered_at(&self) -> Option<(Instant, Duration)> {
+        Some((self.answered_at?, self.link.linger()))
     }
 
     fn conclude(&mut self, exit: ProgramExit, ended_by_us: Option<EndReason>) -> SessionEnd {
         let mut end = self.reading.judge(exit, ended_by_us, &self.last_error);
         if self.reading.is_turn_open || self.reading.turn.is_none() {
-            let recorded = self.transcript.usage();
+            let recorded = self.link.recorded();
             if recorded.total() > end.usage.total() {
                 end.usage = Usage {
                     usd: end.usage.usd,
@@ -376,16 +420,16 @@ impl Speaker for Conversation {
                 };
             }
         }
-        let is_resumable = !self.reading.is_unknown() && self.transcript.is_there();
+        if self.was_unanswered && end.outcome == Outcome::Timeout {
+            end.outcome = Outcome::Overloaded;
+            end.reason += ": its model did not answer";
+        }
+        let session = self.link.session(&self.reading);
         SessionEnd {
-            session: is_resumable.then(|| self.job.session.clone()),
+            session: session.filter(|_| !self.reading.is_unknown()),
             ..end
         }
     }
-}
-
-fn user_message(text: &str) -> Value {
-    json!({"type": "user", "message": {"role": "user", "content": text}})
 }
 
 /// Writes lines sent to the returned sender to `socket`, in order, and closes it when the sender is dropped. Uses a

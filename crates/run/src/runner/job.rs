@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::form::Form;
+use super::outcome::Usage;
 use tavern_core::rule::BoardRules;
 use tavern_sys::process::Mark;
 
@@ -32,6 +33,8 @@ pub struct Job {
     pub session: String,
     /// Whether to begin or resume the session.
     pub opening: Opening,
+    /// The usage of earlier runs of the session to resume.
+    pub before: Usage,
     /// The program's own name of a model; `None` for its default.
     pub model: Option<String>,
     /// A command line before the program's own: a sandbox.
@@ -135,6 +138,7 @@ impl Job {
             rules: String::new(),
             session: uuid::Uuid::new_v4().to_string(),
             opening: Opening::New,
+            before: Usage::default(),
             model: None,
             wrapper: Vec::new(),
             env: std::env::vars().collect(),

@@ -3,8 +3,8 @@
 //!
 //! Read in this order: [`job`] (what to run), [`event`] (what is observed), [`outcome`], [`signal`], [`question`],
 //! [`answer`], [`discovery`], [`mended_commands`] and [`form`] (how it ended and what the agent reports). Then come
-//! [`session`], one running program, and the runners: [`shell`] and [`command`] over `plain`, [`claude`] over
-//! `conversation`, `stream`, `reading` and `transcript`.
+//! [`session`], one running program, and the runners: [`shell`] and [`command`] over `plain`; [`claude`] and [`acp`]
+//! over `conversation` and `reading`, each with a link and a reader of its lines. [`programs`] are the known ones.
 //!
 //! Knows nothing of tasks or git. Of the board it knows why something is not ready, and the rules for calls. The layers
 //! above decide which agent runs what, and what an outcome means for an item.
@@ -15,10 +15,15 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use tavern_core::eligible::NotReady;
+use tavern_core::task::Budget;
 use tavern_sys::process::{Spec, find_program_on};
 
+pub mod acp;
+pub mod acp_lines;
+mod acp_link;
 pub mod answer;
 pub mod claude;
+mod claude_link;
 pub mod command;
 mod conversation;
 pub mod discovery;
@@ -30,6 +35,8 @@ pub mod mended_commands;
 pub mod outcome;
 pub mod permission;
 mod plain;
+pub mod programs;
+mod provider;
 pub mod question;
 mod reading;
 pub mod session;
@@ -37,11 +44,13 @@ pub mod shell;
 pub mod signal;
 pub mod stream;
 pub mod thread;
+pub mod tool_rules;
 mod transcript;
 
 #[cfg(test)]
 mod samples;
 
+pub use acp::Acp;
 pub use claude::Claude;
 pub use command::CommandRunner;
 pub use discovery::discoveries;
@@ -99,6 +108,11 @@ pub trait Runner: Send + Sync {
         Vec::new()
     }
 
+    /// Returns the limits of a run that it enforces.
+    fn keeps(&self) -> Kept {
+        Kept::default()
+    }
+
     /// Returns where the program writes its own state when it works in `worktree`: account, sessions and caches. `env`
     /// is as in [`Runner::check`].
     fn state(&self, _env: &[(String, String)], _worktree: &Path) -> ProgramState {
@@ -112,6 +126,12 @@ pub trait Runner: Send + Sync {
 
     /// Returns true if it receives messages while it runs. Other programs get them at the start of the next run.
     fn hears(&self) -> bool {
+        false
+    }
+
+    /// Returns true if nothing but its agent's own words can be taken for its answer, so that a verdict, plan or question
+    /// needs no nonce.
+    fn keeps_words_apart(&self) -> bool {
         false
     }
 
@@ -161,6 +181,27 @@ pub trait Runner: Send + Sync {
     /// # Errors
     /// It could not be started; nothing is left running.
     fn start(&self, job: &Job) -> Result<Session, NotReady>;
+}
+
+/// The limits of a run that a runner enforces, because its program reports what they count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    pub usd: bool,
+    pub tokens: bool,
+    pub turns: bool,
+}
+
+impl Kept {
+    /// Returns the limits of `budget` that are not enforced.
+    pub fn lacks(self, budget: &Budget) -> Vec<&'static str> {
+        let asked = [
+            ("usd", budget.usd.is_some() && !self.usd),
+            ("tokens", budget.tokens.is_some() && !self.tokens),
+            ("turns", budget.turns.is_some() && !self.turns),
+        ];
+        let lacking = asked.into_iter().filter(|(_, is_lacking)| *is_lacking);
+        lacking.map(|(name, _)| name).collect()
+    }
 }
 
 /// The result of [`Runner::check`].

@@ -46,7 +46,7 @@ pub fn is_yes(answer: &str) -> bool {
 pub fn reply(request: &str, input: &Value, is: Leave) -> Value {
     let said = match is {
         Leave::Given => json!({"behavior": "allow", "updatedInput": input}),
-        Leave::Refused => json!({"behavior": "deny", "message": REFUSED}),
+        Leave::Refused | Leave::Forbidden => json!({"behavior": "deny", "message": REFUSED}),
     };
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": request, "response": said}})
 }
@@ -69,7 +69,10 @@ pub fn verdict(request: &str, breach: Option<&Breach>) -> Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
     Given,
+    /// A person can allow it later.
     Refused,
+    /// A rule denies it, whatever a person says.
+    Forbidden,
 }
 
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub struct Reading {
     retry: Option<Failure>,
     /// Set once the provider has reported that a limit is reached; holds its end, if reported.
     rejected_until: Option<Option<i64>>,
+    /// The value that a question must name, if the run has one.
+    nonce: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +86,14 @@ pub fn may_change(tool: &str) -> bool {
 }
 
 impl Reading {
+    /// Returns the reading of a run with this nonce, before its first event.
+    pub fn of(nonce: Option<String>) -> Reading {
+        Reading {
+            nonce,
+            ..Reading::default()
+        }
+    }
+
     /// Takes `event` into account.
     pub fn note(&mut self, event: &AgentEvent) {
         match event {
@@ -203,7 +213,10 @@ impl Reading {
 
     /// Returns the agent's signal at the end of its work, from its words or its own tool.
     pub fn signal(&self) -> Signal {
-        match (Signal::read(self.result(), None), &self.asked) {
+        match (
+            Signal::read(self.result(), self.nonce.as_deref()),
+            &self.asked,
+        ) {
             (Signal::None, Some(question)) => Signal::Waiting(question.clone()),
             (signal, _) => signal,
         }

@@ -17,8 +17,6 @@ use super::outcome::{EndReason, SessionEnd};
 
 /// The longest that a tool may be silent: the Claude CLI ends a model's command after at most ten minutes.
 const TOOL_PATIENCE: Duration = Duration::from_secs(660);
-/// How long a program may take to end after its answer: the Claude CLI waits 5 s for its background shells.
-const LINGER: Duration = Duration::from_secs(20);
 
 /// One running agent. Dropping it ends its whole process tree at once; [`Session::finish`] is the proper end.
 pub struct Session {
@@ -135,8 +133,8 @@ pub(super) trait Speaker: Send {
         false
     }
 
-    /// Returns when it gave its last answer, after which it should end by itself.
-    fn answered_at(&self) -> Option<Instant> {
+    /// Returns when it gave its last answer, and how long it may then take to end by itself.
+    fn answered_at(&self) -> Option<(Instant, Duration)> {
         None
     }
 
@@ -478,7 +476,7 @@ impl Session {
         let lingers = self
             .speaker
             .answered_at()
-            .map(|answered_at| (EndReason::Lingering, answered_at, LINGER));
+            .map(|(answered_at, linger)| (EndReason::Lingering, answered_at, linger));
         let wall = self
             .limits
             .wall

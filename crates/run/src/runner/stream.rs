@@ -10,10 +10,14 @@ use super::outcome::{Denial, Usage};
 
 /// Returns the events of one line: several if a reply has several blocks, or if the whole run is one JSON array.
 pub fn read(line: &str) -> Vec<AgentEvent> {
-    match serde_json::from_str::<Value>(line) {
-        Ok(Value::Array(events)) => events.iter().flat_map(event).collect(),
-        Ok(value) => event(&value),
-        Err(_) => Vec::new(),
+    serde_json::from_str::<Value>(line).map_or_else(|_| Vec::new(), |value| of_value(&value))
+}
+
+/// Returns the events of one line that was parsed.
+pub fn of_value(value: &Value) -> Vec<AgentEvent> {
+    match value {
+        Value::Array(events) => events.iter().flat_map(event).collect(),
+        value => event(value),
     }
 }
 

@@ -459,7 +459,7 @@ impl Config {
         let has_null = set.as_ref().is_ok_and(has_null);
         let config = set.and_then(|set| {
             let defaults = serde_yaml::to_value(Config::default())?;
-            let merged = merged(defaults, with_coders_runner(set));
+            let merged = merged(defaults, with_kinds(with_coders_runner(set)));
             Ok(serde_yaml::from_value::<Config>(merged)?)
         });
         // The text itself is parsed again: errors in a merged value have no place, and merging turns a null into the
@@ -724,6 +724,20 @@ fn with_coders_runner(mut set: Value) -> Value {
         if let Some(role) = role.as_mapping_mut() {
             role.entry("runner".into())
                 .or_insert_with(|| runner.clone());
+        }
+    }
+    set
+}
+
+/// Gives runners with a command line of their own, and no kind, the kind `command`, also under the name of a
+/// built-in one.
+fn with_kinds(mut set: Value) -> Value {
+    let runners = set.get_mut("runners").and_then(Value::as_mapping_mut);
+    for (_, runner) in runners.into_iter().flatten() {
+        if let Some(runner) = runner.as_mapping_mut()
+            && runner.contains_key("command")
+        {
+            runner.entry("kind".into()).or_insert("command".into());
         }
     }
     set

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use tavern_core::task::Budget;
-
 use super::outcome::OutcomePolicy;
 use super::pass::Pass;
 use tavern_core::period::Period;
@@ -21,24 +19,28 @@ pub enum RunnerKind {
     /// Any command line.
     #[default]
     Command,
+    /// Any program that speaks the Agent Client Protocol.
+    Acp,
 }
 
-impl RunnerKind {
-    /// Returns the limits of `budget` that this kind can't enforce: only the Claude CLI reports its usage.
-    pub fn unkept(self, budget: &Budget) -> Vec<&'static str> {
-        let asked = [
-            ("usd", budget.usd.is_some()),
-            ("tokens", budget.tokens.is_some()),
-            ("turns", budget.turns.is_some()),
-        ];
-        let is_kept = self == RunnerKind::Claude;
-        asked
-            .into_iter()
-            .filter(|(_, is_set)| *is_set && !is_kept)
-            .map(|(name, _)| name)
-            .collect()
-    }
-}
+/// Known programs, each with its command line for unattended work, from its manual.
+const PRESETS: [(&str, RunnerKind, &str); 7] = [
+    (
+        "aider",
+        RunnerKind::Command,
+        "aider --yes-always --no-gitignore --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
+    ),
+    ("codex", RunnerKind::Acp, "codex-acp"),
+    ("copilot", RunnerKind::Acp, "copilot --model {model} --acp"),
+    (
+        "gemini",
+        RunnerKind::Acp,
+        "gemini --skip-trust --model {model} --acp",
+    ),
+    ("goose", RunnerKind::Acp, "goose acp"),
+    ("opencode", RunnerKind::Acp, "opencode acp"),
+    ("qwen", RunnerKind::Acp, "qwen --model {model} --acp"),
+];
 
 /// The settings of one agent program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,9 +53,12 @@ pub struct RunnerConfig {
     /// Further arguments of the Claude CLI.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// The command line of a `command` runner, with `{prompt_file}`, `{worktree}` and `{task}` filled in.
+    /// The command line of a `command` or `acp` runner, with `{prompt_file}`, `{worktree}` and `{task}` filled in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// The mode in which an `acp` runner works, as its program calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// Wait before the first retry after a failure of this program, overriding the outcome's back-off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Period>,
@@ -75,7 +80,16 @@ impl RunnerConfig {
             kind: RunnerKind::Shell,
             ..RunnerConfig::default()
         };
-        BTreeMap::from([("claude".to_owned(), claude), ("shell".to_owned(), shell)])
+        let presets = PRESETS.map(|(name, kind, line)| {
+            let entry = RunnerConfig {
+                kind,
+                command: line.split(' ').map(str::to_owned).collect(),
+                ..RunnerConfig::default()
+            };
+            (name.to_owned(), entry)
+        });
+        let own = [("claude".to_owned(), claude), ("shell".to_owned(), shell)];
+        own.into_iter().chain(presets).collect()
     }
 
     /// Returns the wait before the first retry after its own failure. If `outcome` names none, a script is retried at
@@ -88,15 +102,21 @@ impl RunnerConfig {
     /// Returns a contradiction in the settings, if any, with a hint.
     pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
         match self.kind {
-            RunnerKind::Command if self.command.is_empty() => Some((
+            RunnerKind::Command | RunnerKind::Acp if self.command.is_empty() => Some((
                 "has no `command`",
                 "add one, such as `command: [codex, exec, -]`",
             )),
             RunnerKind::Claude | RunnerKind::Shell if !self.command.is_empty() => Some((
-                "has a `command`, which only `kind: command` runs",
-                "write `kind: command`, or take `command` out",
+                "has a `command`, which only the kinds command and acp run",
+                "write `kind: command` or `kind: acp`, or take `command` out",
             )),
-            RunnerKind::Command | RunnerKind::Shell
+            RunnerKind::Command | RunnerKind::Shell | RunnerKind::Claude if self.mode.is_some() => {
+                Some((
+                    "has a `mode`, which only `kind: acp` uses",
+                    "write `kind: acp`, or take `mode` out",
+                ))
+            }
+            RunnerKind::Command | RunnerKind::Acp | RunnerKind::Shell
                 if self.program.is_some() || !self.args.is_empty() =>
             {
                 Some((
