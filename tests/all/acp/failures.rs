@@ -55,16 +55,27 @@ fn an_error_of_its_own_is_a_failed_attempt() {
 
 #[test]
 fn a_provider_that_never_answers_ends_the_run_and_is_no_attempt() {
-    let settings = json!({"roles": {"coder": {"idle": "1s", "prods": 3}}});
-    let project = Project::with(settings, ITEM, json!({}), json!([{"do": [{"hang": true}]}]));
-    project.run_once("coder");
-    assert_eq!(project.outcomes(), ["overloaded"]);
-    project.scratch.stands("T-1", "pending", 0);
-    has(
-        &project.runs()[0]["reason"].to_string(),
-        &["its model did not answer"],
-    );
-    assert_eq!(project.sent("session/cancel").len(), 1, "it is not prodded");
+    for habits in [
+        json!({}),
+        json!({"when_cancelled": "end"}),
+        json!({"when_cancelled": "fail"}),
+    ] {
+        let settings = json!({"roles": {"coder": {"idle": "1s", "prods": 3}}});
+        let project = Project::with(
+            settings,
+            ITEM,
+            habits.clone(),
+            json!([{"do": [{"hang": true}]}]),
+        );
+        project.run_once("coder");
+        assert_eq!(project.outcomes(), ["overloaded"]);
+        project.scratch.stands("T-1", "pending", 0);
+        has(
+            &project.runs()[0]["reason"].to_string(),
+            &["its model did not answer"],
+        );
+        assert_eq!(project.sent("session/cancel").len(), 1, "it is not prodded");
+    }
 }
 
 #[test]

@@ -251,7 +251,14 @@ impl Agent {
                 loop {
                     match self.next() {
                         Some(message) if message["method"] == "session/cancel" => {
-                            return End::Turn("cancelled");
+                            // As gemini, opencode and qwen do.
+                            return match self.script["when_cancelled"].as_str() {
+                                None => End::Turn("cancelled"),
+                                Some("end") => End::Turn("end_turn"),
+                                Some(_) => End::Error(
+                                    json!({"code": -32603, "message": "Request was aborted."}),
+                                ),
+                            };
                         }
                         Some(_) => {}
                         None => exit(0),

@@ -48,6 +48,8 @@ pub(super) struct AcpLink {
     opening: &'static str,
     is_ready: bool,
     is_working: bool,
+    /// Whether the current turn was cancelled from here.
+    is_cancelled: bool,
     prompts: u32,
     /// Messages for the next turn.
     waiting: VecDeque<String>,
@@ -68,6 +70,7 @@ impl AcpLink {
             opening: "session/new",
             is_ready: false,
             is_working: false,
+            is_cancelled: false,
             prompts: 0,
             waiting: VecDeque::from([job.prompt.clone()]),
             begun: Vec::new(),
@@ -219,6 +222,7 @@ impl AcpLink {
         let params = json!({"sessionId": self.lines.session, "prompt": parts});
         self.prompts += 1;
         self.is_working = true;
+        self.is_cancelled = false;
         self.lines.was_refused = false;
         if self.prompts > 1 {
             self.begun.push(AgentEvent::Started {
@@ -232,8 +236,9 @@ impl AcpLink {
         wire.send(&request(&id, "session/prompt", &params))
     }
 
-    fn cancel(&self, wire: &Wire) {
+    fn cancel(&mut self, wire: &Wire) {
         if self.is_working {
+            self.is_cancelled = true;
             let params = json!({"sessionId": self.lines.session});
             wire.send(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}));
         }
@@ -241,6 +246,17 @@ impl AcpLink {
 
     /// Returns the events of an answer, and reacts to it.
     fn take_answer(&mut self, method: &str, value: &Value, wire: &Wire) -> Vec<AgentEvent> {
+        let cancelled;
+        // opencode then calls it the end of a turn, and qwen an error.
+        let value = if method == "session/prompt" && self.is_cancelled {
+            let mut result = value["result"].clone();
+            result["stopReason"] = json!("cancelled");
+            cancelled = json!({"jsonrpc": "2.0", "id": value["id"], "result": result});
+            self.lines.was_refused = false;
+            &cancelled
+        } else {
+            value
+        };
         let opens = method == self.opening;
         if opens
             && is_auth(&value["error"])
