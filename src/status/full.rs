@@ -327,6 +327,24 @@ impl<'a> FullItem<'a> {
         }
     }
 
+    /// Returns the items that it waits for by their titles or headings, with their statuses.
+    fn named_dependencies(&self) -> Vec<(String, Status)> {
+        let Ok(text) = self.board.read(&self.found.queue) else {
+            return Vec::new();
+        };
+        let (document, _) = text.content.parse();
+        let item = document
+            .items()
+            .iter()
+            .find(|item| item.line == self.found.line);
+        let named = item.and_then(|item| document.named_by(item).ok());
+        let named = named.unwrap_or_default().into_iter();
+        named
+            .map(|at| document.item(at))
+            .map(|item| (document.called(item), item.status))
+            .collect()
+    }
+
     /// Adds its attempts, its dependencies and its times.
     fn tell_times(&self, rows: &mut Rows) {
         let task = &self.found.task;
@@ -338,6 +356,9 @@ impl<'a> FullItem<'a> {
                 "after",
                 format!("{dependency} ({})", self.known(dependency)),
             );
+        }
+        for (name, status) in self.named_dependencies() {
+            rows.add("after", format!("{name} ({status})"));
         }
         if let Some(due) = task.due {
             let passed = if due < self.now { " (passed)" } else { "" };

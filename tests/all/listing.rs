@@ -10,6 +10,15 @@ use crate::support::{CONFIG, ENDLESS, QUEUE, Scratch, has, wait_until};
 use crate::terminal::Terminal;
 
 #[test]
+fn an_item_is_shown_with_what_it_waits_for_by_its_title_too() {
+    let scratch = Scratch::board("- [ ] T-1: One\n- [ ] T-2: Two (after: One)\n");
+    scratch
+        .run("tavern", &["show", "T-2"])
+        .ends(0)
+        .says("T-1 (pending)");
+}
+
+#[test]
 fn open_items_are_listed_without_those_that_are_completed_or_cancelled() {
     let scratch = Scratch::initialized();
     let queue = "## Pending\n\n- [x] T-1: One\n- [ ] T-2: Two\n- [x] ~~T-3: Three~~\n- [ ] T-4: Four (status: dead)\n";
