@@ -93,6 +93,7 @@ impl Cell {
         ] {
             making(&folder)?;
         }
+        let homes = state.homes.iter().map(|home| home.folder.clone());
         let kept = state
             .homes
             .iter()
@@ -101,6 +102,7 @@ impl Cell {
             .folders
             .iter()
             .cloned()
+            .chain(homes)
             .chain(kept.filter(|path| path.extension().is_none()))
         {
             fs::create_dir_all(&folder).map_err(Error::io("make", &folder))?;

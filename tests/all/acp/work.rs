@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::project::{COMMIT, ITEM, Project, run, say};
-use crate::support::{has, wait_until};
+use super::scripted::{SCRIPT, command_line};
+use crate::sandbox::is_boxed;
+use crate::support::{CONFIG, has, wait_until};
 
 #[test]
 fn an_agent_works_an_item_to_its_merge() {
@@ -227,6 +229,36 @@ fn a_session_that_the_program_has_forgotten_is_begun_anew_in_the_same_attempt() 
         assert_eq!(project.sent("session/new").len(), 2);
         has(&project.prompts()[1], &["Write hello", "blue"]);
     }
+}
+
+/// A known program has folders of its own, of which a new home has none.
+#[test]
+fn in_a_sandbox_with_an_empty_home_a_known_program_works() {
+    let role = json!({"sandbox": true, "writable": ["~/notes"]});
+    let project = Project::with(
+        json!({"roles": {"coder": role}}),
+        ITEM,
+        json!({}),
+        json!([run(COMMIT, "DONE")]),
+    );
+    if !is_boxed(&project.scratch) {
+        return;
+    }
+    let script = project.scratch.read("../home/acp.json");
+    let script = project.scratch.write("../home/notes/acp.json", script);
+    let line: Vec<String> = command_line()
+        .iter()
+        .map(|word| format!("'{word}'"))
+        .collect();
+    let program = format!("#!/bin/sh\nexec {}\n", line.join(" "));
+    let program = project.scratch.executable("../bin/opencode", &program);
+    let mut config: Value =
+        serde_json::from_str(&project.scratch.read(CONFIG)).expect("it is JSON");
+    let runner = json!({"kind": "acp", "command": [program], "env": {SCRIPT: script}});
+    config["runners"]["agent"] = runner;
+    project.scratch.write(CONFIG, config.to_string());
+    project.work();
+    project.scratch.stands("T-1", "completed", 1);
 }
 
 #[test]

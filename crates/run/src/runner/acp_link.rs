@@ -146,10 +146,18 @@ impl AcpLink {
                 "modes",
                 "availableModes",
                 "id",
+                "currentModeId",
             ),
-            ("model", model, "models", "availableModels", "modelId"),
+            (
+                "model",
+                model,
+                "models",
+                "availableModels",
+                "modelId",
+                "currentModelId",
+            ),
         ];
-        for (category, wanted, list, all, id) in wanted {
+        for (category, wanted, list, all, id, now) in wanted {
             let Some(wanted) = wanted else { continue };
             let option = option_of(opened, category);
             let offered = option.map_or((&opened[list][all], id), |option| {
@@ -167,6 +175,10 @@ impl AcpLink {
                 })
                 .filter_map(|one| one[offered.1].as_str())
                 .collect();
+            let current = option.map_or(&opened[list][now], |option| &option["currentValue"]);
+            if *current == wanted {
+                continue;
+            }
             let is_same = |one: &&&str| **one == wanted;
             // Some programs name a model together with its provider.
             let is_of = |one: &&&str| one.split(['(', '|', '/']).any(|part| part == wanted);

@@ -30,7 +30,12 @@ const PRESETS: [(&str, RunnerKind, &str); 7] = [
         RunnerKind::Command,
         "aider --yes-always --no-gitignore --no-check-update --no-show-release-notes --no-pretty --model {model} --message-file {prompt_file}",
     ),
-    ("codex", RunnerKind::Acp, "codex-acp"),
+    // Set later, it would be written to its settings, which a sandbox keeps as they are.
+    (
+        "codex",
+        RunnerKind::Acp,
+        "codex-acp -c sandbox_mode=danger-full-access -c approval_policy=never",
+    ),
     ("copilot", RunnerKind::Acp, "copilot --model {model} --acp"),
     (
         "gemini",
