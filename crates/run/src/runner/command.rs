@@ -141,7 +141,11 @@ impl Runner for CommandRunner {
     }
 
     fn start(&self, job: &Job) -> Result<Session, NotReady> {
-        Ok(plain::start(self.spec(job)?, job)?)
+        Ok(plain::start(
+            self.spec(job)?,
+            job,
+            self.known().and_then(|program| program.reports),
+        )?)
     }
 }
 

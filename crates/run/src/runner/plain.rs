@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anstream::adapter::strip_str;
 use rustix::process::Signal as ProcessSignal;
 
+use tavern_sys::clock;
 use tavern_sys::files;
 use tavern_sys::process::excerpt::Excerpt;
 use tavern_sys::process::{LogLine, ProgramExit, Spec};
@@ -15,6 +16,8 @@ use tavern_sys::process::{LogLine, ProgramExit, Spec};
 use super::event::{AgentEvent, Nesting};
 use super::job::Job;
 use super::outcome::{EndReason, Outcome, SessionEnd};
+use super::provider;
+use super::reading::provider_outcome;
 use super::session::{Output, Session, Speaker, Stream};
 use super::signal::Signal;
 use super::{MOST_ANSWER, OUTPUT_LOG, OUTPUT_PARTS};
@@ -43,10 +46,40 @@ struct PlainText {
     is_logged: bool,
     parts: [PathBuf; 2],
     nonce: Option<String>,
+    /// The prompt, which some programs echo.
+    prompt: String,
+    reports: Option<FailureReport>,
+}
+
+/// A program's own report of its provider's failure, among its agent's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureReport {
+    /// The beginning of its line.
+    pub begins: &'static str,
+    /// The beginning of a line that is printed after each answer; `None`: the report is the last line.
+    pub answered: Option<&'static str>,
+}
+
+impl FailureReport {
+    /// Returns the report, if none of the provider's answers came after it.
+    fn find(self, said: &str) -> Option<&str> {
+        let mut lines = said.lines().rev().filter(|line| !line.trim().is_empty());
+        let is_report = |line: &&str| line.starts_with(self.begins);
+        match self.answered {
+            Some(answered) => lines
+                .take_while(|line| !line.starts_with(answered))
+                .find(is_report),
+            None => lines.next().filter(is_report),
+        }
+    }
 }
 
 /// Starts `spec`. Its two output streams go to a file each, and are merged in the run's output log as they come.
-pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
+pub(super) fn start(
+    spec: Spec,
+    job: &Job,
+    reports: Option<FailureReport>,
+) -> std::io::Result<Session> {
     let text = PlainText {
         said: Excerpt::new(MOST_ANSWER),
         all: Excerpt::new(MOST_ANSWER),
@@ -54,6 +87,8 @@ pub(super) fn start(spec: Spec, job: &Job) -> std::io::Result<Session> {
         is_logged: true,
         parts: OUTPUT_PARTS.map(|name| job.run_dir.join(name)),
         nonce: job.nonce.clone(),
+        prompt: job.prompt.trim().to_owned(),
+        reports,
     };
     Session::start(spec, job, OUTPUT_PARTS.map(Output::told), |_| {
         Ok(Box::new(text))
@@ -97,7 +132,15 @@ impl Speaker for PlainText {
                 .iter()
                 .for_each(|part| drop(files::remove_tree(part)));
         }
-        let text = |excerpt: &Excerpt| excerpt.text().trim_end_matches('\n').to_owned();
+        let text = |excerpt: &Excerpt| {
+            let text = excerpt.text();
+            let text = text.trim_end_matches('\n');
+            if self.prompt.lines().nth(1).is_some() {
+                text.replace(&self.prompt, "[the prompt]")
+            } else {
+                text.to_owned()
+            }
+        };
         let result = text(&self.all);
         let (outcome, reason) = match (exit, ended_by_us) {
             // A clean exit counts even if an ending began in the same moment.
@@ -133,6 +176,19 @@ impl Speaker for PlainText {
                 (outcome, format!("{exit}{}", said.unwrap_or_default()))
             }
         };
+        let is_own = matches!(outcome, Outcome::Success | Outcome::Failed);
+        if let Some(report) = self.reports.filter(|_| is_own)
+            && let Some(line) = report.find(&text(&self.said))
+        {
+            let status = provider::status_in(line.trim_start_matches(['[']));
+            let failed = provider_outcome(status, provider::kind(line), line);
+            return SessionEnd {
+                resets_at: provider::limit_ends(line, clock::now())
+                    .filter(|_| failed == Outcome::UsageLimit),
+                result,
+                ..SessionEnd::of(failed, line.chars().take(300).collect())
+            };
+        }
         if outcome != Outcome::Success {
             return SessionEnd {
                 result,
@@ -285,6 +341,74 @@ mod tests {
         assert_eq!(ended.signal, Signal::None);
         let ended = run("echo one; echo two >&2; exit 1");
         assert!(ended.result.contains("one") && ended.result.contains("two"));
+    }
+
+    #[test]
+    fn a_report_of_a_failure_is_no_answer_although_the_program_exits_with_0() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let refused = "litellm.AuthenticationError: OpenAIException - Incorrect API key provided";
+        let limited = "litellm.RateLimitError: RateLimitError - try again in 2h";
+        let rows = [
+            (
+                "aider",
+                format!("{refused}\nThe API provider is not able to authenticate you."),
+                Outcome::Auth,
+            ),
+            ("aider", limited.to_owned(), Outcome::UsageLimit),
+            // It tried again, and was answered.
+            (
+                "aider",
+                format!("{limited}\nHello\nTokens: 1k sent. Cost: $0.01\nDONE"),
+                Outcome::Success,
+            ),
+            ("aider", format!("I quote:\n> {refused}"), Outcome::Success),
+            (
+                "qwen",
+                "[API Error: 401 Incorrect API key provided]".to_owned(),
+                Outcome::Auth,
+            ),
+            (
+                "qwen",
+                "[API Error: 401 Incorrect API key provided]\nDONE".to_owned(),
+                Outcome::Success,
+            ),
+            ("mine", refused.to_owned(), Outcome::Success),
+        ];
+        for (name, output, outcome) in rows {
+            let program = folder.path().join(name);
+            let text = format!("#!/bin/sh\ncat >/dev/null\ncat <<'END'\n{output}\nEND\n");
+            fs::write(&program, text).expect("writable");
+            let job = Job::in_folder(folder.path());
+            fs::set_permissions(
+                &program,
+                std::os::unix::fs::PermissionsExt::from_mode(0o755),
+            )
+            .expect("it is ours");
+            let ended = CommandRunner::new("x", [program.display().to_string()])
+                .start(&job)
+                .expect("it starts")
+                .finish();
+            fs::remove_file(job.run_dir.join(OUTPUT_LOG)).expect("each run writes its log");
+            assert_eq!(ended.outcome, outcome, "{name} {output}: {ended:?}");
+            assert_eq!(ended.resets_at.is_some(), outcome == Outcome::UsageLimit);
+        }
+    }
+
+    #[test]
+    fn an_echo_of_the_prompt_is_no_word_of_the_program() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut job = Job::in_folder(folder.path());
+        job.prompt = "# Task\ndo it\n".to_owned();
+        let print = "cat >&2; echo; echo failed; exit 1";
+        let ended = CommandRunner::new("x", ["sh", "-c", print])
+            .start(&job)
+            .expect("it starts")
+            .finish();
+        assert!(
+            ended.result.contains("[the prompt]") && ended.result.contains("failed"),
+            "{ended:?}"
+        );
+        assert!(!ended.result.contains("do it"), "{ended:?}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The agent programs that Tavern knows: the files and variables they use, and their reports. Their command lines are in the defaults
 //! of the configuration.
 
+use super::plain::FailureReport;
+
 /// The habits of a program that speaks the Agent Client Protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcpHabits {
@@ -28,6 +30,8 @@ pub enum Counting {
 #[derive(Debug)]
 pub struct Program {
     pub names: &'static [&'static str],
+    /// Its report of a failure, as a plain command; it may exit with 0 then.
+    pub reports: Option<FailureReport>,
     /// How to install it; empty: its manual says.
     pub install: &'static str,
     /// The words that begin a chat in a terminal.
@@ -62,6 +66,7 @@ const NO_HABITS: AcpHabits = AcpHabits {
 static PROGRAMS: [Program; 7] = [
     Program {
         names: &["codex", "codex-acp"],
+        reports: None,
         install: "npm install -g @zed-industries/codex-acp @openai/codex",
         chat: "codex",
         habits: AcpHabits {
@@ -94,6 +99,7 @@ static PROGRAMS: [Program; 7] = [
     },
     Program {
         names: &["gemini"],
+        reports: None,
         install: "npm install -g @google/gemini-cli",
         chat: "gemini",
         habits: AcpHabits {
@@ -118,6 +124,10 @@ static PROGRAMS: [Program; 7] = [
     },
     Program {
         names: &["qwen"],
+        reports: Some(FailureReport {
+            begins: "[API Error: ",
+            answered: None,
+        }),
         install: "npm install -g @qwen-code/qwen-code",
         chat: "qwen",
         habits: AcpHabits {
@@ -138,6 +148,7 @@ static PROGRAMS: [Program; 7] = [
     },
     Program {
         names: &["copilot"],
+        reports: None,
         install: "npm install -g @github/copilot",
         chat: "copilot",
         habits: AcpHabits {
@@ -152,6 +163,7 @@ static PROGRAMS: [Program; 7] = [
     },
     Program {
         names: &["goose"],
+        reports: None,
         install: "",
         chat: "goose session",
         habits: NO_HABITS,
@@ -166,6 +178,10 @@ static PROGRAMS: [Program; 7] = [
     },
     Program {
         names: &["aider"],
+        reports: Some(FailureReport {
+            begins: "litellm.",
+            answered: Some("Tokens: "),
+        }),
         install: "pip install aider-chat",
         chat: "aider",
         habits: NO_HABITS,
@@ -184,6 +200,7 @@ static PROGRAMS: [Program; 7] = [
     },
     Program {
         names: &["opencode"],
+        reports: None,
         install: "npm install -g opencode-ai",
         chat: "opencode",
         habits: AcpHabits {

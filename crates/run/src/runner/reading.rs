@@ -400,7 +400,7 @@ fn is_broken_off(turn: &TurnResult) -> bool {
 }
 
 /// Returns the outcome of a provider failure. `error` is the CLI's own code, `text` the message of its report.
-fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
+pub(super) fn provider_outcome(status: Option<u16>, error: &str, text: &str) -> Outcome {
     // A key's spending limit comes as a plain 400. The words are the provider's own.
     let is_spent = text.contains("usage limit") || text.contains("regain access");
     match (status, error) {

@@ -52,7 +52,7 @@ impl Runner for Shell {
         files::write(&path, script(job)?.as_bytes()).map_err(|error| {
             io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
         })?;
-        Ok(plain::start(self.spec(job)?, job)?)
+        Ok(plain::start(self.spec(job)?, job, None)?)
     }
 }
 
