@@ -487,7 +487,7 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
         return found;
     }
     // Roles that start the same program in the same way are checked once.
-    let mut alike: BTreeMap<(&str, &str), (&Role, Vec<String>)> = BTreeMap::new();
+    let mut alike: BTreeMap<(&str, &str, bool), (&Role, Vec<String>)> = BTreeMap::new();
     for (name, role) in &site.config.roles {
         if let Err(error) = sandbox::try_out(site, role).map_err(NotReady::from) {
             faults.error(
@@ -497,7 +497,11 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
                 error.hint,
             );
         }
-        let way = (role.runner.as_str(), role.permission_mode.as_str());
+        let way = (
+            role.runner.as_str(),
+            role.permission_mode.as_str(),
+            role.sandbox,
+        );
         alike
             .entry(way)
             .or_insert((role, Vec::new()))

@@ -736,6 +736,7 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
         .ok_or_else(|| Error::NoRunner(name.to_owned()))?;
     let command = CommandRunner {
         obeys_repository,
+        is_boxed: role.sandbox,
         ..CommandRunner::new(name, entry.command.iter().cloned())
     };
     Ok(match entry.kind {

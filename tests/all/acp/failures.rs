@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::project::{COMMIT, ITEM, Project, fail, run};
-use crate::support::has;
+use crate::support::{CONFIG, has};
 
 #[test]
 fn a_limit_a_bad_key_and_an_overload_use_no_attempt() {
@@ -38,6 +38,35 @@ fn a_limit_a_bad_key_and_an_overload_use_no_attempt() {
             assert!(resets.is_string(), "{resets}");
         }
     }
+}
+
+#[test]
+fn an_outage_is_waited_out_twice_as_long_each_time() {
+    let error = json!({"code": 503, "message": "The model is overloaded"});
+    let mut step = fail(error);
+    step["repeat"] = json!(true);
+    let settings =
+        json!({"outcomes": {"overloaded": {"backoff": "1000s", "max_backoff": "3000s"}}});
+    let project = Project::with(settings, ITEM, json!({}), json!([step]));
+    let quota = project.scratch.work().join(".tavern/quota/agent.yaml");
+    for least in [1000, 2000, 3000, 3000] {
+        project.run_once("coder");
+        let until = project.scratch.read(&quota);
+        let until = until
+            .lines()
+            .find_map(|line| line.strip_prefix("closed_until: "))
+            .expect("it is closed");
+        let until = chrono::DateTime::parse_from_rfc3339(until.trim_matches(['\'', '"']))
+            .expect("it is a time");
+        let wait = (until.to_utc() - chrono::Utc::now()).num_seconds();
+        // A tenth at most comes on top, and the program has ended since.
+        assert!(
+            (least - 30..least + 15).contains(&wait),
+            "{wait} s, not {least}"
+        );
+        std::fs::remove_file(&quota).expect("it is ours");
+    }
+    project.scratch.stands("T-1", "pending", 0);
 }
 
 #[test]
@@ -88,6 +117,57 @@ fn an_agent_that_falls_silent_in_the_middle_is_woken() {
     project.scratch.stands("T-1", "completed", 1);
     assert_eq!(project.sent("session/cancel").len(), 1);
     assert_eq!(project.prompts().len(), 2);
+}
+
+#[test]
+fn codex_with_its_own_sandbox_in_one_is_refused_before_it_starts() {
+    let project = Project::new(ITEM, json!([]));
+    for name in ["codex", "codex-acp"] {
+        project
+            .scratch
+            .executable(&format!("../bin/{name}"), "#!/bin/sh\n");
+    }
+    let bin = project.scratch.folder().join("bin");
+    let check = |sandbox: bool, runner: &str| {
+        let runner = runner.replace("BIN", &bin.display().to_string());
+        let config = format!(
+            "base: main\nroles: {{coder: {{runner: codex, sandbox: {sandbox}}}}}\nrunners: {{codex: {{{runner}}}}}\n"
+        );
+        project.scratch.write(CONFIG, config);
+        let ran = project.scratch.run("tavern-check", &[]);
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    let exec = "command: [BIN/codex, exec, --sandbox, workspace-write, -]";
+    let acp = "kind: acp, mode: auto, command: [BIN/codex-acp]";
+    let own = "which fails in Tavern's";
+    has(
+        &check(true, exec),
+        &[
+            "the runner `codex` has codex's own",
+            own,
+            "danger-full-access",
+        ],
+    );
+    has(
+        &check(true, acp),
+        &["in the mode `auto`", own, "mode: full-access"],
+    );
+    has(
+        &check(false, "command: [BIN/codex, exec, --full-auto, -]"),
+        &["`--full-auto`", "is gone"],
+    );
+    for (sandbox, works) in [
+        (false, exec),
+        (false, acp),
+        (
+            true,
+            "command: [BIN/codex, exec, --sandbox, danger-full-access, -]",
+        ),
+        (true, "kind: acp, command: [BIN/codex-acp]"),
+    ] {
+        let told = check(sandbox, works);
+        assert!(!told.contains("in Tavern's"), "{told}");
+    }
 }
 
 #[test]

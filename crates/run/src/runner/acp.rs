@@ -52,6 +52,19 @@ impl Acp {
 
 impl Runner for Acp {
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
+        let mode = self.mode.as_deref().zip(self.habits().mode);
+        if let Some((mode, only)) = mode
+            && self.command.is_boxed
+            && mode != only
+        {
+            let name = &self.command.name;
+            return Err(NotReady::new(
+                format!(
+                    "in the mode `{mode}` the runner `{name}` has a sandbox of its own, which fails in Tavern's"
+                ),
+                format!("write `mode: {only}`, or `sandbox: false` for the role"),
+            ));
+        }
         self.command.check(env)
     }
 

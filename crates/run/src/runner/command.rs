@@ -20,7 +20,16 @@ pub struct CommandRunner {
     pub argv: Vec<String>,
     /// Whether it may read settings and memory files of the repository that it works in.
     pub obeys_repository: bool,
+    /// Whether it runs in Tavern's sandbox.
+    pub is_boxed: bool,
 }
+
+/// Words that turn codex's own sandbox off.
+const WITHOUT_SANDBOX: [&str; 3] = [
+    "danger-full-access",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--yolo",
+];
 
 impl CommandRunner {
     /// Returns a runner for the command line `argv`.
@@ -33,6 +42,7 @@ impl CommandRunner {
             name: name.into(),
             argv,
             obeys_repository: true,
+            is_boxed: false,
         }
     }
 
@@ -45,6 +55,39 @@ impl CommandRunner {
     pub(super) fn program_name(&self) -> &str {
         let program = self.argv.first().map_or("", String::as_str);
         program.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Refuses a command line of codex that can't work: one with a flag that is gone, or one with its own sandbox inside
+    /// Tavern's, where each of its commands fails.
+    fn refuse_own_sandbox(&self) -> Result<(), NotReady> {
+        let is_exec = self.program_name() == "codex"
+            && self
+                .argv
+                .get(1)
+                .is_some_and(|verb| verb == "exec" || verb == "e");
+        let has = |word: &str| self.argv.iter().any(|arg| arg.contains(word));
+        if !is_exec {
+            return Ok(());
+        }
+        if has("--full-auto") {
+            return Err(NotReady::new(
+                format!(
+                    "`--full-auto` of the runner `{}` is gone from codex",
+                    self.name
+                ),
+                "write `--sandbox danger-full-access`, and `sandbox: true` for the role",
+            ));
+        }
+        if self.is_boxed && !WITHOUT_SANDBOX.into_iter().any(has) {
+            return Err(NotReady::new(
+                format!(
+                    "the runner `{}` has codex's own sandbox, which fails in Tavern's",
+                    self.name
+                ),
+                "write `--sandbox danger-full-access` into its command, or `sandbox: false` for the role",
+            ));
+        }
+        Ok(())
     }
 
     fn alone(&self) -> Option<(&'static str, &'static str)> {
@@ -81,6 +124,7 @@ impl CommandRunner {
 
 impl Runner for CommandRunner {
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady> {
+        self.refuse_own_sandbox()?;
         let program = self.program()?;
         let found = found(OsStr::new(program), env).ok_or_else(|| {
             NotReady::new(
