@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 
 use super::error::Error;
 use super::plan;
+use super::record::{Metadata, newest_runs};
 use super::result::{Ruling, RunFailure, RunResult, ShownBy, Verdict};
 use super::site::Site;
 use crate::runner::{Outcome, RateWindow};
@@ -116,7 +117,7 @@ pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Q
     };
     let now = clock::now();
     let until = resets_at
-        .or_else(|| back_off(policy(site, *outcome).wait(1)))
+        .or_else(|| back_off(policy(site, *outcome).wait(in_a_row(site, runner, *outcome))))
         .unwrap_or(now);
     let quota = Quota {
         closed_until: until + jitter(until - now),
@@ -133,6 +134,27 @@ pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Q
         })?;
     }
     Ok((!was_closed).then(|| (runner.clone(), quota)))
+}
+
+/// The most failures that are counted: after fewer each back-off is at its bound.
+const MOST_IN_A_ROW: usize = 100;
+
+/// Returns how often runs of `runner` have ended with `outcome`, one after the other, since they last ended otherwise. Runs
+/// at the same time met the same failure.
+fn in_a_row(site: &Site, runner: &str, outcome: Outcome) -> u32 {
+    let is_of = |run: &Metadata| run.runner == runner && run.outcome.is_some();
+    let runs = newest_runs(&site.board, MOST_IN_A_ROW, &is_of).unwrap_or_default();
+    let (mut count, mut before) = (0, None);
+    let failed = runs
+        .iter()
+        .rev()
+        .take_while(|run| run.outcome == Some(outcome));
+    for run in failed {
+        if before.is_none_or(|begun| run.ended.is_some_and(|ended| ended <= begun)) {
+            (count, before) = (count + 1, Some(run.started));
+        }
+    }
+    count.max(1)
 }
 
 /// The share of a provider's window after which no run is started, so that running work can finish.
