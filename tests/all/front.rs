@@ -170,7 +170,7 @@ fn a_shell_completes_what_is_on_the_board() {
         ("tavern claim --queue ", "README.md TODO.md main urgent"),
         ("tavern drain T", "TODO.md"),
         ("tavern agent --role s", "scribe"),
-        ("tavern-agent --runner o", "own"),
+        ("tavern-agent --runner ow", "own"),
         ("tavern manual comp", "completions"),
         ("tavern renew --f", "--format"),
     ] {
