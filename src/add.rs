@@ -19,7 +19,7 @@ use tavern_sys::secrets::redact;
 
 use super::flags::{DryRun, NewItemFlags};
 use super::shared::{held_here, read_stdin};
-use super::{CliError, Context, Exit, ItemName, OwnRun, Verb, hints, need};
+use super::{CliError, Context, Exit, ItemName, OwnRun, Verb, hints, needs};
 
 /// The keys that an agent may set on items that it adds, besides those that a planner may set.
 const HANDED_OUT: [Key; 4] = [Key::Parent, Key::OnFailure, Key::Runner, Key::Model];
@@ -417,7 +417,7 @@ fn warn(context: &Context, board: &Board, added: &Done, id: Option<&TaskId>) {
     let is_no_surprise =
         |lack: &Lack| matches!(lack, Lack::Status(_) | Lack::Permission) || !lack.is_stuck();
     let name = id.map_or("the item", TaskId::as_str);
-    let lacks = need::lacks(
+    let lacks = needs::lacks(
         context,
         board,
         &NamedItem::Id(added.task.id.clone()),

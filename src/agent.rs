@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use tavern_core::front::EmptyBehavior;
 use tavern_core::task::TaskId;
-use tavern_run::agent::{Agent, End, Told, obey_stop};
-use tavern_run::{Site, Trust, preflight};
+use tavern_run::agent::{Agent, AgentRecord, End, obey_stop};
+use tavern_run::{Trust, Workspace, preflight};
 use tavern_store::{Queue, Switch};
 use tavern_sys::clock;
 use tavern_sys::interrupt::InterruptCause;
@@ -15,8 +15,8 @@ pub use args::Args;
 
 use name::take_name;
 
-use super::need::tell_removed;
-use super::{CliError, Context, Exit, OwnRun, Verb, chat, hints, human};
+use super::needs::tell_removed;
+use super::{CliError, Context, Exit, OwnRun, Verb, chat, format, hints};
 
 pub(super) mod args;
 pub(super) mod name;
@@ -144,7 +144,7 @@ impl Verb for Args {
 /// # Errors
 /// Fails if changes from git are untrusted, its program is missing, the board is stopped or this shell holds
 /// an item.
-pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<(), CliError> {
+pub(super) fn may_begin(context: &Context, site: &Workspace, role: &str) -> Result<(), CliError> {
     context.holds_nothing(&site.board)?;
     Trust::of(site)
         .settings()
@@ -168,7 +168,7 @@ pub(super) fn may_begin(context: &Context, site: &Site, role: &str) -> Result<()
 /// All names are taken, or the board can't be written.
 pub(super) fn work_item(
     context: &Context,
-    mut site: Site,
+    mut site: Workspace,
     role: &str,
     queue: &Queue,
     item: &TaskId,
@@ -194,7 +194,7 @@ pub(super) fn work_item(
 }
 
 /// Returns the setting of the queues if they all agree, else that of config.yaml.
-fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
+fn on_empty(site: &Workspace, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
     let general = site.config.empty_behavior;
     let mut said = Vec::new();
     for queue in queues {
@@ -221,11 +221,11 @@ fn on_empty(site: &Site, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
 struct Record<'a> {
     agent: &'a str,
     #[serde(flatten)]
-    told: &'a Told,
+    told: &'a AgentRecord,
 }
 
 /// Prints one event as a line on standard output, and flushes.
-pub(super) fn print(context: &Context, agent: &str, told: &Told) {
+pub(super) fn print(context: &Context, agent: &str, told: &AgentRecord) {
     let record = Record { agent, told };
     // A closed standard output must not stop the work.
     drop(
@@ -237,12 +237,12 @@ pub(super) fn print(context: &Context, agent: &str, told: &Told) {
 }
 
 /// Returns an agent's event as a line for people.
-pub(super) fn sentence(agent: &str, told: &Told) -> String {
+pub(super) fn sentence(agent: &str, told: &AgentRecord) -> String {
     let line = format!("{agent}: {told}");
     match told {
-        Told::Claimed {
+        AgentRecord::Claimed {
             title, commands, ..
-        } => line.replace(title, &human::title(title)) + &human::commands(commands),
-        _ => human::words(&line).into_owned(),
+        } => line.replace(title, &format::title(title)) + &format::commands(commands),
+        _ => format::words(&line).into_owned(),
     }
 }

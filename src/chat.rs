@@ -9,14 +9,14 @@ use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::event::{Blame, Event, Retry};
 use tavern_core::task::{Status, Task, TaskId};
 use tavern_run::chat::{Talked, launch, talk};
-use tavern_run::{Heartbeat, Preflight, Site, Trust, run_name, sandbox, show_agent};
-use tavern_store::{Claimed, NamedItem, Note, Seek};
+use tavern_run::{Heartbeat, Preflight, Trust, Workspace, run_name, sandbox, show_agent};
+use tavern_store::{ClaimRequest, Claimed, NamedItem, Note};
 use tavern_sys::interrupt::Interrupt;
 
 use super::agent::args::Args;
 use super::agent::name::take_name;
-use super::human::Painted;
-use super::{CliError, Context, Exit, ItemName, hints, need, signals};
+use super::format::Painted;
+use super::{CliError, Context, Exit, ItemName, hints, needs, signals};
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     sandbox::try_out(&site, &role)?;
     let queues = context.queues(&site.board, &args.queues)?;
     let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
-    let seek = Seek {
+    let seek = ClaimRequest {
         is_chat: true,
         item: Some(NamedItem::Id(task.clone())),
         ..site.seek(&name, &role_name, Some(queues))?
@@ -132,7 +132,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     )?;
     let queue = &held.queue;
     let mut lacks =
-        need::lacks(context, &site.board, &NamedItem::Id(task.clone()), queue).into_iter();
+        needs::lacks(context, &site.board, &NamedItem::Id(task.clone()), queue).into_iter();
     let lacking = lacks.find_map(|lack| hints::lack(&lack, Some(task), Some(&queue.id)));
     let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
     lacking
@@ -144,7 +144,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
 
 /// Returns the item as before the chat. Events during the chat, under this claim's token or by others, are
 /// kept.
-fn hand_back(site: &Site, held: &Claimed) -> Result<Task, CliError> {
+fn hand_back(site: &Workspace, held: &Claimed) -> Result<Task, CliError> {
     let retry = Retry {
         blame: Blame::Nobody,
         not_before: None,

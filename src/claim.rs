@@ -13,19 +13,19 @@ use tavern_core::event::{Blame, Event, Retry};
 use tavern_core::lease::{Lease, Life};
 use tavern_core::task::{Task, TaskId, Timestamp};
 use tavern_run::readiness::{Unready, stuck, unready};
-use tavern_run::{Preflight, Site, Trust};
+use tavern_run::{Preflight, Trust, Workspace};
 use tavern_store::config::Period;
 use tavern_store::{
-    self, Board, Claimed, Content, Found, NamedItem, Note, Nothing, Queue, Seek, Switch,
+    self, Board, ClaimRequest, Claimed, Content, Found, NamedItem, Note, Nothing, Queue, Switch,
 };
 use tavern_sys::clock::{self, Deadline};
 use tavern_sys::process::{Bell, ProgramExit};
 
 use super::flags::{DryRun, agent_name};
-use super::need::tell_removed;
+use super::needs::tell_removed;
+use super::run_program::run_sibling;
 use super::shared::person;
-use super::sibling::run_sibling;
-use super::{CliError, Context, Exit, ItemName, Verb, hints, human};
+use super::{CliError, Context, Exit, ItemName, Verb, format, hints};
 
 /// Claim the next eligible item, under a lease
 ///
@@ -263,13 +263,13 @@ impl Verb for Args {
 impl Args {
     fn seek(
         &self,
-        site: &Site,
+        site: &Workspace,
         queues: Option<Vec<Queue>>,
         item: Option<NamedItem>,
-    ) -> Result<Seek, CliError> {
+    ) -> Result<ClaimRequest, CliError> {
         let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
         site.role(&role)?;
-        Ok(Seek {
+        Ok(ClaimRequest {
             agent: self.agent.clone().unwrap_or_else(person),
             roles: site.config.known_roles(),
             is_chat: false,
@@ -319,7 +319,7 @@ fn lease_ends(board: &Board, next_reap: Deadline) -> Option<Timestamp> {
 }
 
 /// Returns the item: its token was never printed. If this fails too, the lease expires.
-fn give_back(site: &Site, Claimed { task, lease, .. }: &Claimed) {
+fn give_back(site: &Workspace, Claimed { task, lease, .. }: &Claimed) {
     let retry = Retry {
         blame: Blame::Nobody,
         not_before: None,
@@ -372,7 +372,7 @@ fn print(
     };
     let text = format!(
         "{place} {}{token}",
-        human::title(&(above(board, held) + &task.title))
+        format::title(&(above(board, held) + &task.title))
     );
     let mut variables = vec![
         ("TAVERN_TASK", task.id.to_string()),
@@ -445,7 +445,7 @@ fn above(
 }
 
 /// Explains why nothing was claimed: for the named item, or for all.
-fn explain(site: &Site, seek: &Seek, nothing: &Nothing) -> Result<CliError, CliError> {
+fn explain(site: &Workspace, seek: &ClaimRequest, nothing: &Nothing) -> Result<CliError, CliError> {
     let queues = match &seek.queues {
         Some(queues) => queues.clone(),
         None => site.board.queues_by_priority()?,

@@ -16,7 +16,7 @@ use clap_complete::engine::{
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
-use super::human;
+use super::format;
 use super::program::{PROGRAMS, Program};
 use tavern_store::Board;
 use tavern_store::config::Config;
@@ -147,7 +147,7 @@ fn items(_: &OsStr) -> Vec<CompletionCandidate> {
         };
         let (document, _) = text.content.parse();
         all.extend(document.items().iter().filter_map(|item| {
-            let title = human::title(document.title(item)).into_owned();
+            let title = format::title(document.title(item)).into_owned();
             Some(CompletionCandidate::new(item.id.as_ref()?.as_str()).help(Some(title.into())))
         }));
     }

@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use tavern_core::task::TaskId;
 use tavern_git::PatchText;
-use tavern_run::unmerged::Unmerged;
-use tavern_run::work::{WorkPart, uncommitted, work_of};
+use tavern_run::item_changes::{WorkPart, uncommitted, work_of};
+use tavern_run::unmerged_work::Unmerged;
 use tavern_store::Board;
 use tavern_sys::process::quoted;
 
 use super::unified::painted;
-use super::{CliError, Context, Exit, ItemName, Verb, human};
+use super::{CliError, Context, Exit, ItemName, Verb, format};
 
 /// The heading of uncommitted changes.
 const NOT_COMMITTED: &str = "not committed yet:\n";
@@ -84,7 +84,7 @@ impl Verb for Args {
                 patch: &part.patch.text,
                 is_cut: part.patch.is_cut,
             };
-            let count = human::count(part.commits.len(), "commit");
+            let count = format::count(part.commits.len(), "commit");
             let place = if part.place == tip.as_str() {
                 tip.short()
             } else {
@@ -95,7 +95,7 @@ impl Verb for Args {
                 text.push_str(&format!(
                     "  {} {}\n",
                     commit.id.short(),
-                    human::title(&commit.subject)
+                    format::title(&commit.subject)
                 ));
             }
             context

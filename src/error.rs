@@ -14,8 +14,8 @@ use tavern_sys::files;
 use tavern_sys::process::TOO_MANY;
 
 use super::exit::Exit;
+use super::format::{self, Painted};
 use super::hints;
-use super::human::{self, Painted};
 
 /// The reason why a program failed. Library errors are converted into it; these conversions hold the rules
 /// for exit codes.
@@ -113,9 +113,9 @@ impl CliError {
             .into_iter();
         let parts = parts.chain(self.causes.iter().map(|cause| (ERROR, "caused by:", cause)));
         let parts = parts.chain(self.hint.iter().map(|hint| (HINT, "hint:", hint)));
-        let width = human::columns_of(io::stderr());
+        let width = format::columns_of(io::stderr());
         let add = |text: Painted, (style, name, words): (Style, &str, &String)| {
-            let folded = human::fold(width, &format!("{name} {words}\n"));
+            let folded = format::fold(width, &format!("{name} {words}\n"));
             text.and(style, name)
                 .and(Style::new(), &folded[name.len()..])
         };

@@ -4,7 +4,7 @@ use tavern_core::cap::{Cap, OwnCap, is_amount};
 use tavern_core::lease::{Lease, Token};
 use tavern_core::metadata;
 use tavern_core::task::{BadId, TaskId, Timestamp};
-use tavern_run::Site;
+use tavern_run::Workspace;
 use tavern_store::config::is_agent_name;
 use tavern_store::{Board, Claimed, Found};
 
@@ -91,7 +91,7 @@ pub struct AgentProgram {
 }
 
 impl AgentProgram {
-    pub(super) fn choose(&self, site: &mut Site) {
+    pub(super) fn choose(&self, site: &mut Workspace) {
         site.runner.clone_from(&self.runner);
         site.model.clone_from(&self.model);
     }

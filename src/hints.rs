@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{ItemName, human};
+use super::{ItemName, format};
 use tavern_core::cap::{CapScope, Measure};
 use tavern_core::decide::Refusal;
 use tavern_core::eligible::{DEFAULT_ROLE, Doubt, Lack, OWN_DEPENDENCY};
@@ -116,7 +116,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
             format!("list the items: tavern list; for the history of a removed one: tavern log {task}")
         }
         Error::NoItemAt { nearest: Some((line, title)), .. } => {
-            format!("one starts at line {line}: {}", human::title(title))
+            format!("one starts at line {line}: {}", format::title(title))
         }
         Error::NoItemAt { queue, .. } | Error::Changed { queue, .. } => {
             format!("list the items: tavern list {}", quoted(queue))

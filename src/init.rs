@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use tavern_core::eligible::DEFAULT_ROLE;
-use tavern_core::near::nearest;
+use tavern_core::suggestion::nearest;
 use tavern_git::{BOARD_BRANCH, Head, Repository};
 use tavern_run::{refuse_tracked, sandbox, settings_made_here};
 use tavern_store::config::{self, Config};

@@ -6,11 +6,11 @@ use tavern_core::learning::{LIFETIME, Learning, LearningKind};
 use tavern_core::period::Period;
 use tavern_core::task::Timestamp;
 use tavern_core::touches::is_below_root;
-use tavern_run::{Site, Source, Trust, make_known};
+use tavern_run::{Source, Trust, Workspace, make_known};
 use tavern_store::{KnowledgeFile, MOST_OF_RUN};
 use tavern_sys::clock;
 
-use super::human::{self, Painted};
+use super::format::{self, Painted};
 use super::shared::{held_here, person, words_for_agent};
 use super::{CliError, Context, Exit, OwnRun, Verb};
 
@@ -246,7 +246,7 @@ struct Lookup<'s> {
 
 impl<'s> Lookup<'s> {
     /// An agent sees only trusted learnings.
-    fn of(site: &'s Site, own: Option<&OwnRun>) -> Lookup<'s> {
+    fn of(site: &'s Workspace, own: Option<&OwnRun>) -> Lookup<'s> {
         let trust = Trust::of(site);
         let mut files = site.board.knowledge();
         if own.is_some() {
@@ -323,12 +323,12 @@ impl<'s> Lookup<'s> {
                     found.push((
                         file,
                         learning,
-                        human::one_line(&learning.tags.join(",")).into_owned(),
+                        format::one_line(&learning.tags.join(",")).into_owned(),
                     ));
                 }
                 Ok(_) => {}
                 Err(problem) => {
-                    let (id, why) = (human::one_line(&file.id), &problem.message);
+                    let (id, why) = (format::one_line(&file.id), &problem.message);
                     context
                         .out
                         .note(format!("{id} is skipped: {why}; see where: tavern check"));
@@ -363,7 +363,7 @@ impl<'s> Lookup<'s> {
     }
 }
 
-fn source(site: &Site, own: Option<OwnRun>) -> Source {
+fn source(site: &Workspace, own: Option<OwnRun>) -> Source {
     let task = own
         .as_ref()
         .map_or_else(held_here, |own| own.held.clone())
@@ -375,7 +375,7 @@ fn source(site: &Site, own: Option<OwnRun>) -> Source {
     Source::of(site, by, task, own.map(|own| own.run))
 }
 
-fn add(context: &Context, site: &Site, learning: &Learning) -> Result<String, CliError> {
+fn add(context: &Context, site: &Workspace, learning: &Learning) -> Result<String, CliError> {
     let Some(id) = make_known(site, learning)? else {
         let message = format!("this run has noted {MOST_OF_RUN} learnings, the limit of a run");
         return Err(CliError::refused(

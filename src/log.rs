@@ -19,9 +19,9 @@ use tavern_sys::file_watch::WatchOrLook;
 use tavern_sys::interrupt::{Interrupt, InterruptCause};
 use tavern_sys::process::Bell;
 
-use super::human::Painted;
-use super::moment::moment;
-use super::{CliError, Context, Exit, Format, ItemName, Verb, human};
+use super::format::Painted;
+use super::past_time::moment;
+use super::{CliError, Context, Exit, Format, ItemName, Verb, format};
 
 /// Show the event log: changes of items, with time and author
 #[derive(clap::Args)]
@@ -330,7 +330,7 @@ pub(super) fn deed(entry: &Entry) -> String {
             .strip_prefix(" by git ")
             .and_then(|done| cause.strip_prefix("git, ")?.strip_prefix(done));
         let told = more.map_or_else(|| format!(": {cause}"), str::to_owned);
-        line.push_str(&human::words(&told));
+        line.push_str(&format::words(&told));
         line.push_str(if entry.undoes.is_some() {
             " was undone"
         } else {
@@ -354,7 +354,7 @@ fn nameless(entry: &Entry) -> String {
         .and_then(title_of);
     title.map_or_else(
         || "an item".to_owned(),
-        |title| format!("`{}`", human::title(&title)),
+        |title| format!("`{}`", format::title(&title)),
     )
 }
 
@@ -362,7 +362,7 @@ fn nameless(entry: &Entry) -> String {
 fn changed(entry: &Entry) -> Option<String> {
     let after = parse(entry.change.after()?).0;
     let new = after.items().first()?;
-    let title = || human::title(after.title(new)).into_owned();
+    let title = || format::title(after.title(new)).into_owned();
     let before = match (entry.kind, entry.change.before()) {
         (Kind::Added, _) => return entry.task.is_some().then(title),
         (Kind::Edited, Some(before)) => parse(before).0,
@@ -407,7 +407,7 @@ pub(super) fn diff(entry: &Entry) -> String {
     let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();
     for change in diff.iter_all_changes() {
-        let line = human::words(change.value().trim_end_matches(['\r', '\n']));
+        let line = format::words(change.value().trim_end_matches(['\r', '\n']));
         text.push_str(&format!("  {} {line}\n", change.tag()));
     }
     text.trim_end_matches('\n').to_owned()

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use tavern_core::task::{Status, TaskId};
-use tavern_run::Site;
+use tavern_run::Workspace;
 use tavern_run::integrate::{Integrated, approved, integrate};
 use tavern_sys::process::quoted;
 
@@ -122,7 +122,7 @@ impl Verb for Args {
 }
 
 /// Accepts a tip of the integration branch that a person has inspected.
-fn accept(context: &Context, site: &Site, commit: &str) -> Result<Exit, CliError> {
+fn accept(context: &Context, site: &Workspace, commit: &str) -> Result<Exit, CliError> {
     let Some((branch, tip)) = site.accept_tip(commit, person())? else {
         let branch = site.integration();
         let message = format!("`{branch}` is not at {commit}");

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tavern_sys::process::argument;
 
 use super::error::CliError;
-use super::human::{self, Painted};
+use super::format::{self, Painted};
 use super::shared::{Format, Shared};
 
 /// Destination of records, buffered until [`Output::flush`] or the program's end.
@@ -31,8 +31,8 @@ impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {
         let sink = RefCell::new(BufWriter::with_capacity(ROOM, anstream::stdout()));
         let (width, width_of_notes) = (
-            human::columns_of(io::stdout()),
-            human::columns_of(io::stderr()),
+            format::columns_of(io::stdout()),
+            format::columns_of(io::stderr()),
         );
         Output {
             format: shared.format(),
@@ -57,7 +57,7 @@ impl Output {
             Format::Text => self.line(text),
             Format::Json => {
                 let json = serde_json::to_string(record)?;
-                self.print(&human::json_for_terminal(&json))
+                self.print(&format::json_for_terminal(&json))
             }
             Format::Env => Err(no_variables()),
         }
@@ -81,14 +81,14 @@ impl Output {
             record,
             self.width.map_or_else(
                 || line.into(),
-                |width| human::cut(line, width.saturating_sub(1)),
+                |width| format::cut(line, width.saturating_sub(1)),
             ),
         )
     }
 
     /// Returns a row as [`Output::row`] prints it, to be printed with others.
     pub fn fitted(&self, columns: &str, title: &str, mark: &str) -> String {
-        human::row(self.width, columns, title, mark)
+        format::row(self.width, columns, title, mark)
     }
 
     /// Like [`Output::record`], for the few programs that print variables for a shell.
@@ -152,7 +152,7 @@ impl Output {
     /// Cuts `line` to the width of the terminal on standard error, if there is one.
     pub fn shortened<'l>(&self, line: &'l str) -> Cow<'l, str> {
         self.width_of_notes.map_or(Cow::Borrowed(line), |width| {
-            human::cut(line, width.saturating_sub(2))
+            format::cut(line, width.saturating_sub(2))
         })
     }
 
@@ -205,7 +205,7 @@ impl Output {
         let message = format!(
             "{}, which was to say: {}",
             failed.message,
-            human::words(&left)
+            format::words(&left)
         );
         CliError { message, ..failed }
     }

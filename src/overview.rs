@@ -8,13 +8,13 @@ use tavern_core::lease::{Freshness, Life};
 use tavern_core::task::{Mode, TaskId, Timestamp};
 use tavern_run::readiness::texts;
 use tavern_run::record::last_output;
-use tavern_run::{Site, run_name};
+use tavern_run::{Workspace, run_name};
 use tavern_store::{AgentFile, Board, Queue, Quota, Switch, life};
 use tavern_sys::clock;
 
 use super::CliError;
-use super::need::losses;
-use super::strayed::Strayed;
+use super::needs::losses;
+use super::outside_changes::OutsideReport;
 
 pub mod listing;
 mod next;
@@ -36,7 +36,7 @@ pub struct Overview {
     #[serde(flatten)]
     pub listing: Listing,
     pub spending: Option<SpendingLine>,
-    pub strayed: Vec<Strayed>,
+    pub strayed: Vec<OutsideReport>,
     pub agents: Vec<AgentLine>,
     pub quotas: Vec<QuotaLine>,
 }
@@ -75,7 +75,7 @@ impl Overview {
     pub fn gather(
         board: &Board,
         queues: &[Queue],
-        site: Option<&Site>,
+        site: Option<&Workspace>,
         wanted: WantedItems<'_>,
     ) -> Result<Overview, CliError> {
         let (texts, unread) = texts(board, queues);
@@ -90,7 +90,7 @@ impl Overview {
                 .collect(),
             listing: Listing::gather(board, &QueueRead::all(&texts), queues, site, wanted)?,
             spending: site.and_then(|site| spending::of(site, queues)),
-            strayed: Strayed::recent(board)?,
+            strayed: OutsideReport::recent(board)?,
             agents: agents(board, &|task| mode_of(board, task)),
             quotas: quotas(board),
         })
@@ -105,7 +105,7 @@ impl Overview {
         let closed = self
             .quotas
             .iter()
-            .map(|closed| closed.quota.told_of(&closed.runner));
+            .map(|closed| closed.quota.message_for(&closed.runner));
         let strayed = self.strayed.iter().map(ToString::to_string);
         switched
             .chain(self.unread.iter().cloned())

@@ -13,8 +13,8 @@ use tavern_store::{Archived, Board};
 use tavern_sys::process::quoted;
 
 use super::flags::DryRun;
-use super::place::new_queue;
-use super::{CliError, Context, Exit, OwnRun, Verb, human};
+use super::locate::new_queue;
+use super::{CliError, Context, Exit, OwnRun, Verb, format};
 
 /// List the queues, or remove one
 ///
@@ -103,7 +103,7 @@ fn list(context: &Context, board: &Board, names: &[String]) -> Result<Exit, CliE
         );
         let mut words: Vec<String> = counts
             .iter()
-            .map(|(status, count)| format!("{count} {}", human::word(status)))
+            .map(|(status, count)| format!("{count} {}", format::word(status)))
             .collect();
         words.extend((archived > 0).then(|| format!("{archived} archived")));
         let words = if words.is_empty() {
@@ -168,7 +168,7 @@ fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError
     };
     let went = format!(
         "{} to queues/archive/{id}.md",
-        human::count(archived, "item")
+        format::count(archived, "item")
     );
     let went = if archived > 0 {
         format!("; {went}")
@@ -207,7 +207,7 @@ fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(),
             .map_or_else(|| format!("line {}", first.line), ToString::to_string);
         let message = format!(
             "`{id}` has {} left: {what} is {}",
-            human::count(open.len(), "item"),
+            format::count(open.len(), "item"),
             first.status
         );
         let give_up = first
@@ -232,7 +232,7 @@ fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(),
         .map_or(Ok(()), |line| {
             let message = format!(
                 "`{id}` has text besides its items: `{}`",
-                human::title(line.trim())
+                format::title(line.trim())
             );
             Err(CliError::refused(
                 message,

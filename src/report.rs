@@ -18,7 +18,7 @@ pub use args::Args;
 
 use super::flags::HeldItem;
 use super::spawn::{Record, exit};
-use super::{CliError, Context, Exit, OwnRun, Verb, hints, human};
+use super::{CliError, Context, Exit, OwnRun, Verb, format, hints};
 
 mod args;
 pub(super) mod judge;
@@ -189,7 +189,7 @@ impl Args {
             .map(|number| steps[number - 1].says)
             .collect();
         let new =
-            (!new.is_empty()).then(|| format!(", now with {}", human::words(&new.join("; "))));
+            (!new.is_empty()).then(|| format!(", now with {}", format::words(&new.join("; "))));
         let old = old
             .into_iter()
             .map(|number| format!("; step {number} is ticked already"));

@@ -7,14 +7,14 @@ use serde::Serialize;
 use tavern_core::schedule::Schedule;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_core::timetable::Zone;
-use tavern_run::Site;
+use tavern_run::Workspace;
 use tavern_run::schedule::queue_due;
 use tavern_store::config::{ConfigError, Flaw, SCHEDULES, Schedules};
 use tavern_store::{KnownMark, ScheduleDeed, ScheduleMarks, ScheduleOutcome};
 use tavern_sys::clock;
 
 use super::flags::DryRun;
-use super::{CliError, Context, Exit, OwnRun, Verb, human};
+use super::{CliError, Context, Exit, OwnRun, Verb, format};
 
 /// Number of times listed for each schedule.
 const SHOWN: usize = 3;
@@ -134,7 +134,7 @@ impl Verb for Args {
         let site = context.light_site(board)?;
         let look = look(context, &site)?;
         if let Some((name, next)) = look.first {
-            let left = human::age((next.0 - clock::now()).to_std().unwrap_or_default());
+            let left = format::age((next.0 - clock::now()).to_std().unwrap_or_default());
             context.out.note(format!(
                 "next: {name} at {} (in {left})",
                 next.1.shown(next.0)
@@ -154,7 +154,7 @@ struct LookUpshot {
 }
 
 /// Queues scheduled items that are due, and reports them.
-fn look(context: &Context, site: &Site) -> Result<LookUpshot, CliError> {
+fn look(context: &Context, site: &Workspace) -> Result<LookUpshot, CliError> {
     let look = queue_due(site)?;
     look.schedules.flaws.iter().for_each(tell);
     look.outcomes
@@ -230,7 +230,7 @@ pub(super) fn outcome_told(
                 why: None,
             };
             let shown = id.map_or_else(|| "an item".to_owned(), ToString::to_string);
-            let title = human::title(&task.title);
+            let title = format::title(&task.title);
             context.out.record(
                 &record,
                 format!("{shown} for {name}, due {}: {title}", zone.shown(*due)),
@@ -252,7 +252,7 @@ pub(super) fn outcome_told(
         ScheduleDeed::Failed(why) => {
             context.out.note(format!(
                 "{name} is due, and can't be queued: {}",
-                human::words(why)
+                format::words(why)
             ));
         }
     }
@@ -272,8 +272,8 @@ fn list(context: &Context, schedules: &Schedules, marks: &ScheduleMarks) -> Resu
             "{}: {}, into {}: {}",
             schedule.name,
             schedule.when,
-            human::words(queue),
-            human::title(title)
+            format::words(queue),
+            format::title(title)
         );
         let times: Vec<String> = next
             .iter()

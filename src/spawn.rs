@@ -6,7 +6,7 @@ use tavern_core::task::{TaskId, Timestamp};
 use tavern_run::agent::obey_stop;
 use tavern_run::runner::Outcome;
 use tavern_run::{
-    self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Site, Trust, attempt,
+    self, AgentAnswer, CommandLine, Heartbeat, Preflight, RunResult, Trust, Workspace, attempt,
     children, run_name, sandbox,
 };
 use tavern_store::Claimed;
@@ -14,7 +14,7 @@ use tavern_store::config::Does;
 use tavern_sys::process;
 
 use super::flags::{AgentProgram, DryRun, HeldItemFlags};
-use super::human::Painted;
+use super::format::Painted;
 use super::{CliError, Context, Exit, Verb, hints};
 
 /// Run the agent program for an item that you hold
@@ -152,7 +152,7 @@ pub(super) fn exit(outcome: Outcome) -> Exit {
 }
 
 /// Waits for one of the board's slots for concurrent agents.
-fn run_slot(site: &Site, context: &Context) -> Result<tavern_store::Slot, CliError> {
+fn run_slot(site: &Workspace, context: &Context) -> Result<tavern_store::Slot, CliError> {
     loop {
         if let Some(slot) = site.board.run_slot(site.config.limit)? {
             return Ok(slot);

@@ -13,17 +13,17 @@ use tavern_sys::clock;
 use tavern_sys::process::Bell;
 use tavern_sys::process::quoted;
 
-use super::alike::Alike;
-use super::human::Painted;
+use super::format::Painted;
 use super::live::view;
-use super::moment::moment;
-use super::need::losses;
+use super::message_groups::Alike;
+use super::needs::losses;
+use super::outside_changes::{OutsideReport, tell_of_tip};
 use super::overview::listing::{ItemLine, Listing, QueueLine, WantedItems};
 use super::overview::queue_read::QueueRead;
 use super::overview::run_line::{NEWEST_RUNS, RunLine};
 use super::overview::{AgentLine, agents, mode_of, quotas, spending, switched};
-use super::strayed::{Strayed, tell_of_tip};
-use super::{CliError, Context, Exit, Format, ItemName, Verb, human, left_alone, misread};
+use super::past_time::moment;
+use super::{CliError, Context, Exit, Format, ItemName, Verb, format, skipped_items, unread_lines};
 
 pub(super) mod digest;
 pub(super) mod full;
@@ -260,9 +260,9 @@ impl Verb for Args {
                     read: &read,
                     unread,
                 };
-                left_alone::tell(context, shown);
-                left_alone::tell_of_marks(context, shown);
-                misread::tell(context, shown);
+                skipped_items::tell(context, shown);
+                skipped_items::tell_of_marks(context, shown);
+                unread_lines::tell(context, shown);
                 match self.since {
                     Some(since) => digest::print(context, &settled, &queues, since)?,
                     None if self.metrics => metrics::print(context, &settled, &queues, names)?,
@@ -386,7 +386,7 @@ impl Args {
                 .out
                 .record(&Record::Spending(&spent), spent.words())?;
         }
-        for strayed in Strayed::recent(board)? {
+        for strayed in OutsideReport::recent(board)? {
             context.out.record(&Record::Strayed(&strayed), &strayed)?;
         }
         if let Some(site) = &site {
@@ -437,7 +437,7 @@ impl Args {
                 if listing.has_ages {
                     let age = item
                         .since
-                        .map(|since| human::age((now - since).to_std().unwrap_or_default()));
+                        .map(|since| format::age((now - since).to_std().unwrap_or_default()));
                     let priority = match item.priority {
                         DEFAULT_PRIORITY => String::new(),
                         priority => format!("p{priority}"),
@@ -480,7 +480,7 @@ fn mark(item: &ItemLine, wanted: WantedItems<'_>) -> String {
     match (why, item.mode) {
         _ if item.quarantined => "has a problem".to_owned(),
         _ if item.is_unfit => "no agent can take it".to_owned(),
-        (Some(why), _) => human::words(why).into_owned(),
+        (Some(why), _) => format::words(why).into_owned(),
         _ if is_asked_for && next_for == Some(DEFAULT_ROLE) => "next".to_owned(),
         _ if let (true, Some(role)) = (is_asked_for, next_for) => format!("next for {role}"),
         _ if is_asked_for && item.ready => "ready".to_owned(),
@@ -500,7 +500,7 @@ fn queue_words(line: &QueueLine) -> String {
     } = line;
     let mut words: Vec<String> = counts
         .iter()
-        .map(|(status, count)| format!("{count} {}", human::word(status)))
+        .map(|(status, count)| format!("{count} {}", format::word(status)))
         .collect();
     if words.is_empty() {
         words.push(format!(
@@ -550,7 +550,7 @@ fn print_agents(context: &Context, board: &Board) -> Result<(), CliError> {
         };
         let task = agent.task.as_ref().map_or("-", TaskId::as_str);
         let columns = format!("{:<10} {state:<8} {task:<8} ", agent.name);
-        let ago = |at: Timestamp| human::age((now - at).to_std().unwrap_or_default());
+        let ago = |at: Timestamp| format::age((now - at).to_std().unwrap_or_default());
         let program = last_output
             .map(|at| format!(", its program {} ago", ago(at)))
             .unwrap_or_default();
@@ -572,7 +572,7 @@ fn print_agents(context: &Context, board: &Board) -> Result<(), CliError> {
     for line in quotas(board) {
         context
             .out
-            .record(&Record::Quota(&line), line.quota.told_of(&line.runner))?;
+            .record(&Record::Quota(&line), line.quota.message_for(&line.runner))?;
     }
     Ok(())
 }

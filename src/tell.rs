@@ -6,7 +6,7 @@ use tavern_core::event::{Blame, Event, Retry};
 use tavern_core::lease::{Lease, Life};
 use tavern_core::monitor::Urgency;
 use tavern_core::task::{Status, Task, TaskId};
-use tavern_run::{Site, runner_named, watch};
+use tavern_run::{Workspace, runner_named, watch};
 use tavern_store::{Found, Note, life};
 
 use super::flags::{DryRun, agent_name};
@@ -178,7 +178,7 @@ impl Args {
     fn carry_out(
         &self,
         context: &Context,
-        site: &Site,
+        site: &Workspace,
         found: &Found,
         from: &str,
     ) -> Result<Exit, CliError> {
@@ -314,7 +314,7 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
 }
 
 /// Returns when the agent receives a message in this item's inbox, also in words.
-fn heard(site: &Site, found: &Found) -> (When, String) {
+fn heard(site: &Workspace, found: &Found) -> (When, String) {
     let next = "with the prompt of its next run";
     let Some(lease) = found
         .lease
@@ -354,7 +354,7 @@ fn heard(site: &Site, found: &Found) -> (When, String) {
 }
 
 /// Returns the runner under the lease, if any, and whether it receives messages.
-fn runner(site: &Site, task: &Task, lease: &Lease) -> Option<(String, bool)> {
+fn runner(site: &Workspace, task: &Task, lease: &Lease) -> Option<(String, bool)> {
     let run = &lease.work.as_ref()?.run;
     let role = site.role(&lease.role).ok()?;
     let name = tavern_run::record::run_of(&site.board, run).map(|run| run.runner);

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use tavern_run::{Site, Stranger, Trust};
+use tavern_run::{Trust, UntrustedUnit, Workspace};
 use tavern_store::config::{FILE, without_comments};
 use tavern_sys::process::quoted;
 
 use super::flags::DryRun;
-use super::human::Painted;
+use super::format::Painted;
 use super::unified::{Names, painted, unified};
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, Verb, format};
 
 /// Trust changes from git, so that they may run in this clone
 ///
@@ -98,7 +98,7 @@ impl Verb for Args {
 }
 
 /// Shows untrusted parts and asks to trust them, if a person can answer. Returns whether all of them are trusted now.
-pub(super) fn offer(context: &Context, site: &Site) -> Result<bool, CliError> {
+pub(super) fn offer(context: &Context, site: &Workspace) -> Result<bool, CliError> {
     if !can_ask() || !io::stdout().is_terminal() {
         return Ok(false);
     }
@@ -111,16 +111,20 @@ pub(super) fn offer(context: &Context, site: &Site) -> Result<bool, CliError> {
 }
 
 /// Shows all untrusted parts, and returns their number in words.
-fn shown(context: &Context, site: &Site, unknown: &[Stranger]) -> Result<String, CliError> {
+fn shown(
+    context: &Context,
+    site: &Workspace,
+    unknown: &[UntrustedUnit],
+) -> Result<String, CliError> {
     for one in unknown {
         show(context, site.board.root(), one)?;
     }
     context.out.flush()?;
-    Ok(human::count(unknown.len(), "thing"))
+    Ok(format::count(unknown.len(), "thing"))
 }
 
-fn allow(context: &Context, site: &Site, unknown: Vec<Stranger>) -> Result<(), CliError> {
-    let count = human::count(unknown.len(), "thing");
+fn allow(context: &Context, site: &Workspace, unknown: Vec<UntrustedUnit>) -> Result<(), CliError> {
+    let count = format::count(unknown.len(), "thing");
     // Settle first, so that later removals are noticed.
     site.board.settle()?;
     Trust::of(site).allow(unknown)?;
@@ -132,8 +136,8 @@ fn tell(context: &Context, count: &str) {
     context.out.note(format!("trusted from now on: {count}"));
 }
 
-fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> {
-    let Stranger {
+fn show(context: &Context, root: &Path, one: &UntrustedUnit) -> Result<(), CliError> {
+    let UntrustedUnit {
         part,
         place,
         line,
@@ -163,7 +167,7 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
                 was,
                 &part.text,
             );
-            painted(&human::without_gaps(&difference))
+            painted(&format::without_gaps(&difference))
         }
         None => {
             // Agents read any other file whole, comments included.
@@ -171,10 +175,10 @@ fn show(context: &Context, root: &Path, one: &Stranger) -> Result<(), CliError> 
                 .filter(|_| part.name == FILE)
                 .and_then(|text| without_comments(text));
             let text = settings.unwrap_or_else(|| part.text.clone());
-            Painted::whole(&human::without_gaps(&human::indented(text.lines())))
+            Painted::whole(&format::without_gaps(&format::indented(text.lines())))
         }
     };
-    let heading = Painted::from(format!("{}\n", human::words(&place)));
+    let heading = Painted::from(format!("{}\n", format::words(&place)));
     context
         .out
         .record(&record, heading.followed_by(&text).trimmed())

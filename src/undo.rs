@@ -10,9 +10,9 @@ use tavern_store::{Board, Entry, Error, Note, Obstacle, TextChange, Undone, Whic
 use tavern_sys::process::quoted;
 
 use super::flags::DryRun;
-use super::human::Painted;
+use super::format::Painted;
 use super::log::{diff, sentence};
-use super::{CliError, Context, Exit, ItemName, Verb, human};
+use super::{CliError, Context, Exit, ItemName, Verb, format};
 
 /// Undo the last change of an item, or a deletion by hand
 ///
@@ -167,7 +167,7 @@ fn name(entry: &Entry) -> String {
         .items()
         .first()
         .map_or("", |item| document.title(item));
-    format!("`{}`", human::title(title))
+    format!("`{}`", format::title(title))
 }
 
 /// Returns a one-line command that reverts a merge and reopens its item.

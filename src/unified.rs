@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use similar::TextDiff;
 
-use super::human::Painted;
+use super::format::Painted;
 
 const OLD: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();

@@ -1,9 +1,9 @@
 //! The trait of all verbs: their flags and actions.
 
+use super::agent_permissions::OwnRun;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::within::OwnRun;
 
 /// A program's flags and its action.
 pub trait Verb: clap::Args {

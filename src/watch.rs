@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use tavern_core::monitor::Deed;
+use tavern_core::monitor::Reaction;
 use tavern_core::period::Period;
 use tavern_core::watch_rules::WatchRules;
 use tavern_run::notices::tell_people;
 use tavern_run::reap::{ExpiredLeases, clear};
 use tavern_run::schedule::queue_due;
 use tavern_run::watch::{Diagnosis, Lapse, look, news};
-use tavern_run::watcher::Watcher;
-use tavern_run::{Error, Site};
+use tavern_run::watcher_state::Watcher;
+use tavern_run::{Error, Workspace};
 use tavern_store::Slot;
 use tavern_store::config::Config;
 use tavern_sys::clock;
 
 use super::flags::DryRun;
 use super::schedule::outcome_told;
-use super::{CliError, Context, Exit, Verb, human};
+use super::{CliError, Context, Exit, Verb, format};
 
 /// Watch the runs of agents: nudge, then pause, those without progress
 ///
@@ -58,7 +58,7 @@ impl Verb for Args {
             let hangs = Watcher::of(&site.board)
                 .filter(|watcher| !watcher.is_at_it(now))
                 .map(|watcher| {
-                    let age = human::age((now - watcher.looked).to_std().unwrap_or_default());
+                    let age = format::age((now - watcher.looked).to_std().unwrap_or_default());
                     format!(", last look {age} ago: end it, if it hangs")
                 });
             context.out.note(format!(
@@ -109,7 +109,7 @@ impl Verb for Args {
 /// configuration leaves the last good one in place.
 fn look_once(
     context: &Context,
-    site: &mut Site,
+    site: &mut Workspace,
     looks: &mut ExpiredLeases,
 ) -> Result<(), CliError> {
     let renewed = renew(context, site);
@@ -138,7 +138,7 @@ fn look_once(
 }
 
 /// Queues scheduled items that are due. Errors are only noted, so that runs are still looked after.
-fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
+fn queue_what_is_due(context: &Context, site: &Workspace) -> Result<(), CliError> {
     match queue_due(site) {
         Ok(look) => look
             .outcomes
@@ -156,7 +156,7 @@ fn queue_what_is_due(context: &Context, site: &Site) -> Result<(), CliError> {
 }
 
 /// Prints the log's findings on runs after the event `since`, and returns the last event.
-fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError> {
+fn tell_news(context: &Context, site: &Workspace, since: u64) -> Result<u64, CliError> {
     let (found, last) = news(&site.board, since)?;
     found
         .iter()
@@ -164,7 +164,7 @@ fn tell_news(context: &Context, site: &Site, since: u64) -> Result<u64, CliError
     Ok(last)
 }
 
-fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
+fn renew(context: &Context, site: &mut Workspace) -> Result<(), CliError> {
     let (_, settings) = Config::load_with_text(site.board.dir()).map_err(Error::from)?;
     // An editor may be about to put a missing file back.
     let is_gone = settings.is_empty();
@@ -176,13 +176,13 @@ fn renew(context: &Context, site: &mut Site) -> Result<(), CliError> {
 
 fn line(found: &Diagnosis) -> String {
     match found.deed {
-        Deed::Paused => format!("{}: tavern answer {} \"…\"", found.line(), found.task),
+        Reaction::Paused => format!("{}: tavern answer {} \"…\"", found.line(), found.task),
         _ => found.line(),
     }
 }
 
 /// Takes the watch slot, with retries: a supervisor that looks at its own run holds it for a moment.
-fn slot(site: &Site) -> Result<Option<Slot>, CliError> {
+fn slot(site: &Workspace) -> Result<Option<Slot>, CliError> {
     for _ in 0..20 {
         let slot = site.board.try_watch_slot()?;
         if slot.is_some() || site.interrupt.wait(Duration::from_millis(100)) {

@@ -1,9 +1,9 @@
 //! The name of an agent.
 
 use crate::CliError;
-use tavern_run::{Preflight, Site};
+use tavern_run::{Preflight, Workspace};
 use tavern_store::config::Does;
-use tavern_store::{Error, Queue, Seek, Slot};
+use tavern_store::{ClaimRequest, Error, Queue, Slot};
 use tavern_sys::clock;
 
 /// How often the names of config.yaml are tried, from the second time on with a number: `Frodo-2`.
@@ -11,7 +11,7 @@ const ROUNDS: usize = 100;
 
 /// Takes the requested name, or the first free one. No second agent can use it while the slot is held.
 pub(crate) fn take_name(
-    site: &Site,
+    site: &Workspace,
     wanted: Option<&str>,
     role: &str,
     queues: &[Queue],
@@ -25,7 +25,8 @@ pub(crate) fn take_name(
         return Ok((name.to_owned(), slot));
     }
     let look = Preflight::of(site);
-    let is_open = |seek: &Seek| board.open_for(seek, clock::now(), &look.of_role(role)).0 > 0;
+    let is_open =
+        |seek: &ClaimRequest| board.open_for(seek, clock::now(), &look.of_role(role)).0 > 0;
     let mut first = None;
     for name in &site.config.names {
         let Some(slot) = board.agent_slot(name)? else {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::passage::{Passage, PassageKind};
 use super::passage_index::FoundPassage;
 use super::searched::{Searched, columns};
-use crate::{CliError, Context, Exit, agent, human};
+use crate::{CliError, Context, Exit, agent, format};
 use tavern_core::document::parse;
 use tavern_core::metadata::Key;
 use tavern_core::new_item::{NewItem, render};
@@ -176,7 +176,7 @@ fn open(task: &Task, end: &End) -> String {
             let question = task.question().unwrap_or_default();
             format!(
                 "it asks: {}; tavern tell {id} \"…\", then: tavern agent --role {} --until-empty",
-                human::one_line(question),
+                format::one_line(question),
                 task.role.as_deref().unwrap_or_default()
             )
         }
@@ -184,7 +184,7 @@ fn open(task: &Task, end: &End) -> String {
         (status, _) => {
             let reason = task
                 .reason()
-                .map(|reason| format!(": {}", human::one_line(reason)))
+                .map(|reason| format!(": {}", format::one_line(reason)))
                 .unwrap_or_default();
             format!(
                 "it has no answer, it is {status}{reason}; to have it researched by items: tavern plan \"…\""
@@ -195,7 +195,7 @@ fn open(task: &Task, end: &End) -> String {
 
 fn printable_lines(text: &str) -> String {
     text.lines()
-        .map(|line| format!("{}\n", human::printable(line)))
+        .map(|line| format!("{}\n", format::printable(line)))
         .collect()
 }
 
@@ -256,5 +256,5 @@ fn found(found: &[FoundPassage]) -> Option<String> {
 
 /// Returns a quoted line, which parses as prose in any queue.
 fn quoted(text: &str) -> String {
-    format!("> {}", human::one_line(text))
+    format!("> {}", format::one_line(text))
 }

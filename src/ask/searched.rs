@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::passage::{Passage, PassageKind, Passages};
 use super::passage_index::{FoundPassage, PassageIndex};
-use crate::{CliError, Context, Exit, human};
+use crate::{CliError, Context, Exit, format};
 use tavern_store::Board;
 use tavern_sys::clock;
 
@@ -63,7 +63,7 @@ impl Searched {
             context.out.text(told(hit))?;
         }
         if self.left_out > 0 {
-            let left_out = human::count(self.left_out, "text");
+            let left_out = format::count(self.left_out, "text");
             context.out.note(format!(
                 "{left_out} of runs and items were not searched: there is too much"
             ));
@@ -71,7 +71,7 @@ impl Searched {
         if !self.found.is_empty() {
             return Ok(Exit::Done);
         }
-        let searched = human::count(self.searched, "text");
+        let searched = format::count(self.searched, "text");
         let hint = "to have it researched: tavern plan \"…\"";
         context
             .out
@@ -96,7 +96,7 @@ pub(super) fn columns(passage: &Passage) -> String {
         passage
             .by
             .as_deref()
-            .map(|by| human::one_line(by).into_owned()),
+            .map(|by| format::one_line(by).into_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ") + " "
 }
@@ -104,6 +104,6 @@ pub(super) fn columns(passage: &Passage) -> String {
 /// Returns the excerpt, and the command that shows all.
 fn told(hit: &FoundPassage) -> String {
     let excerpt = Some(&hit.excerpt).filter(|excerpt| !excerpt.is_empty());
-    let excerpt = excerpt.map(|excerpt| format!("    {}\n", human::one_line(excerpt)));
+    let excerpt = excerpt.map(|excerpt| format!("    {}\n", format::one_line(excerpt)));
     format!("{}    {}", excerpt.unwrap_or_default(), hit.passage.todo)
 }

@@ -1,5 +1,5 @@
 //! `tavern`: every program as a verb, and the list of them all.
 
 fn main() -> std::process::ExitCode {
-    tavern::front::main()
+    tavern::multicall::main()
 }

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::need::NO_QUEUE;
+use crate::needs::NO_QUEUE;
 use crate::{CliError, hints};
 use tavern_core::document::{Document, parse};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack, for_roles};
-use tavern_core::near::nearest;
 use tavern_core::problem::{Problem, Severity};
+use tavern_core::suggestion::nearest;
 use tavern_core::task::{PERSON, Status, TaskId};
+use tavern_run::environment::{needs_of_command, needs_of_script};
 use tavern_run::readiness::Readiness;
 use tavern_run::runner::Runner;
-use tavern_run::surroundings::{needs_of_command, needs_of_script};
-use tavern_run::{Preflight, Site, runner_named};
+use tavern_run::{Preflight, Workspace, runner_named};
 use tavern_store::config::{Config, Does, RunnerKind};
 use tavern_store::{Board, Error, fault_of_name, has_too_many, is_queue};
 use tavern_sys::files;
@@ -256,7 +256,7 @@ pub(super) fn look(
         .iter()
         .map(|page| (page.path.clone(), page.text.clone()))
         .collect();
-    let site = board.and_then(|board| Site::unopened(board.clone(), Interrupt::new()).ok());
+    let site = board.and_then(|board| Workspace::unopened(board.clone(), Interrupt::new()).ok());
     let site = site.map(|site| site.reading(texts));
     let here = config.map(|config| {
         (
@@ -539,7 +539,7 @@ fn hint(lack: &Lack, config: &Config, queue: Option<&str>) -> String {
 }
 
 /// Reports files that items refer to, and that are neither in the work tree nor merged.
-fn missing_specs(document: &Document<'_>, site: &Site) -> Vec<Problem> {
+fn missing_specs(document: &Document<'_>, site: &Workspace) -> Vec<Problem> {
     let (mut problems, board) = (Vec::new(), &site.board);
     let object = |path: &str| {
         site.repository()

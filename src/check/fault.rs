@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::human;
+use crate::format;
 use tavern_core::problem::{Position, Problem, Severity, one_line, render};
 
 /// The hint for a limit that a runner does not enforce.
@@ -158,6 +158,6 @@ pub(crate) fn shown(path: &Path, here: &Path) -> String {
     if shown.as_os_str().is_empty() {
         ".".to_owned()
     } else {
-        human::printable(&shown.display().to_string()).into_owned()
+        format::printable(&shown.display().to_string()).into_owned()
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::unified::{Names, painted, unified};
 use crate::{CliError, Context, Exit};
 use tavern_core::document::{Document, Item, parse};
-use tavern_core::mend::{self, Mended, Right, mend};
+use tavern_core::duplicate_ids::{self, Mended, Right, mend};
 use tavern_core::task::TaskId;
 use tavern_store::config::FILE;
 use tavern_store::{ATTRIBUTES, Archived, Board, IGNORE, Incomplete, Lost, Queue, homes};
@@ -170,7 +170,7 @@ fn plan(
         .filter_map(|page| Some((page, queue(page)?)))
         .collect();
     let own = board.path("queues");
-    let drafts = pages.iter().map(|(page, queue)| mend::Mendable {
+    let drafts = pages.iter().map(|(page, queue)| duplicate_ids::Mendable {
         // The same text gets the same ID in each place.
         name: &queue.id,
         text: &page.text,

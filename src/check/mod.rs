@@ -8,7 +8,7 @@ use tavern_store::config::{Config, ConfigError, FILE, SCHEDULES, Schedules};
 use tavern_store::{Board, Queue};
 use tavern_sys::process::quoted;
 
-use super::{CliError, Context, Exit, OwnRun, Verb, hints, human};
+use super::{CliError, Context, Exit, OwnRun, Verb, format, hints};
 
 pub(super) use fault::{Fault, shown};
 
@@ -149,8 +149,8 @@ impl Verb for Args {
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         context.out.note(
             match (
-                human::count(errors, "error"),
-                human::count(warnings, "warning"),
+                format::count(errors, "error"),
+                format::count(warnings, "warning"),
             ) {
                 _ if errors + warnings == 0 => format!("nothing is wrong with {looked_at}"),
                 (errors, _) if warnings == 0 => errors,
@@ -223,7 +223,7 @@ fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
         .iter()
         .filter(|schedule| board.queue_by_id(&schedule.queue).is_err())
     {
-        let (name, queue) = (&schedule.name, quoted(&*human::words(&schedule.queue)));
+        let (name, queue) = (&schedule.name, quoted(&*format::words(&schedule.queue)));
         let message = format!("`{name}` queues into {queue}, which is not there");
         let hint = Some(format!(
             "make it: tavern add --queue {queue} --create \"…\""

@@ -11,11 +11,13 @@ use tavern_core::event::Kind;
 use tavern_core::problem::{Problem, Severity, listed};
 use tavern_core::task::{Budget, Status, TaskId};
 use tavern_git::{Repository, is_branch_name};
+use tavern_run::environment::needs_of_command;
 use tavern_run::prompt::{self, Template};
 use tavern_run::reap::{Action, ExpiredLeases, Scope, plan};
-use tavern_run::surroundings::needs_of_command;
-use tavern_run::unmerged::{Unmerged, missing_work};
-use tavern_run::{Error, Preflight, Site, Trust, preflight, refuse_tracked, runner_named, sandbox};
+use tavern_run::unmerged_work::{Unmerged, missing_work};
+use tavern_run::{
+    Error, Preflight, Trust, Workspace, preflight, refuse_tracked, runner_named, sandbox,
+};
 use tavern_store::config::{Config, Role, RunnerKind};
 use tavern_store::{ATTRIBUTES, Board, ItemIndex, KnowledgeFile, Switch, is_queue, walk_log};
 use tavern_sys::files;
@@ -26,7 +28,7 @@ use tavern_sys::process::quoted;
 use super::fault::{COUNTED, Fault, Faults, KEPT, not_kept, not_passed, shown};
 use super::git_files;
 use crate::init::merging::DRIVER;
-use crate::{hints, need};
+use crate::{hints, needs};
 
 /// The number of log lines that are read to find the last merge.
 const MOST_LINES: usize = 1_000;
@@ -53,7 +55,7 @@ pub(super) fn check(
         return Vec::new();
     };
     settings(board, config, faults);
-    let site = Site::unopened(board.clone(), Interrupt::new());
+    let site = Workspace::unopened(board.clone(), Interrupt::new());
     match site.and_then(|site| site.repository().map(drop).map(|()| site)) {
         Ok(site) => {
             let tracked = site
@@ -219,7 +221,7 @@ fn templates(board: &Board, faults: &mut Faults<'_>) {
     if paths.is_empty() {
         return;
     }
-    let site = Site::unopened(board.clone(), Interrupt::new());
+    let site = Workspace::unopened(board.clone(), Interrupt::new());
     let is_trusted = site.is_ok_and(|site| Trust::of(&site).settings().is_ok());
     let check = if is_trusted {
         prompt::check
@@ -318,7 +320,7 @@ fn stays(board: &Board, faults: &mut Faults<'_>) {
         faults.warning(
             "stays",
             &path,
-            need::stays(&queue, &names),
+            needs::stays(&queue, &names),
             hints::OF_STAYS.to_owned(),
         );
     }
@@ -475,7 +477,7 @@ fn switches(board: &Board, faults: &mut Faults<'_>) {
 }
 
 /// Checks the agent programs of the roles, and what every run needs. Returns successful checks.
-fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
+fn programs(site: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
     let (mut found, config_file) = (Vec::new(), site.board.path(tavern_store::config::FILE));
     if let Err(untrusted) = Trust::of(site).settings() {
         faults.warning(
@@ -543,7 +545,7 @@ fn programs(site: &Site, faults: &mut Faults<'_>) -> Vec<String> {
 }
 
 /// Reports queues edited in a linked worktree, which are not queues of the board.
-fn copies(site: &Site, faults: &mut Faults<'_>) {
+fn copies(site: &Workspace, faults: &mut Faults<'_>) {
     let (board, Ok(repository)) = (&site.board, site.repository()) else {
         return;
     };
@@ -572,7 +574,7 @@ fn copies(site: &Site, faults: &mut Faults<'_>) {
     }
 }
 
-fn repository(site: &Site, faults: &mut Faults<'_>) {
+fn repository(site: &Workspace, faults: &mut Faults<'_>) {
     let repository = site.repository().ok();
     // git settings are per clone: a fresh clone names the merge driver in its attributes, but has no setting
     // for it.
@@ -648,7 +650,7 @@ fn repository(site: &Site, faults: &mut Faults<'_>) {
 }
 
 /// Reports kept work of items that are gone, or were completed without it, as by another clone.
-fn beside(site: &Site, faults: &mut Faults<'_>) {
+fn beside(site: &Workspace, faults: &mut Faults<'_>) {
     let Ok(repository) = site.repository() else {
         return;
     };
@@ -675,7 +677,7 @@ fn beside(site: &Site, faults: &mut Faults<'_>) {
 }
 
 /// Reports the plan of `tavern reap --dry-run`.
-fn leftovers(site: &Site, faults: &mut Faults<'_>) {
+fn leftovers(site: &Workspace, faults: &mut Faults<'_>) {
     let actions = match plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)) {
         Ok(actions) => actions,
         Err(error) => return from_error("no-plan", site.board.dir(), &error, faults),

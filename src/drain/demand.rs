@@ -1,18 +1,18 @@
 //! The demand for each role's agents, for a drain's pool.
 
-use crate::{hints, human};
+use crate::{format, hints};
 use tavern_core::eligible::Lack;
 use tavern_core::lease::Life;
 use tavern_core::task::Timestamp;
-use tavern_run::pool::Demand;
-use tavern_run::{Preflight, Site};
+use tavern_run::agent_pool::Demand;
+use tavern_run::{Preflight, Workspace};
 use tavern_store::{AgentState, Queue, life};
 use tavern_sys::clock;
 
-use super::crew::Post;
+use super::roster::Post;
 
 /// Returns when the first item can be taken, if all available items wait only for a time and none is held.
-pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
+pub fn first_time(site: &Workspace, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
     let look = Preflight::of(site);
     if site
         .board
@@ -36,7 +36,11 @@ pub fn first_time(site: &Site, queues: &[Queue], crew: &[Post]) -> Option<Timest
 }
 
 /// Returns the demand for each post, and the roles that items wait for but no agent has, with hints.
-pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(String, String)>) {
+pub fn look(
+    site: &Workspace,
+    queues: &[Queue],
+    crew: &[Post],
+) -> (Vec<Demand>, Vec<(String, String)>) {
     let leases = site.board.leases().unwrap_or_default();
     let (agents, look) = (site.board.agents(), Preflight::of(site));
     let mut demands = Vec::new();
@@ -93,7 +97,7 @@ pub fn look(site: &Site, queues: &[Queue], crew: &[Post]) -> (Vec<Demand>, Vec<(
                 };
                 let line = format!(
                     "{} {waits} for a {role}, {why}",
-                    human::count(items, "item")
+                    format::count(items, "item")
                 );
                 unstaffed.push((role, line));
             }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::summary::{Left, Summary};
 use crate::Context;
-use crate::human::{self, Painted};
+use crate::format::{self, Painted};
 use tavern_sys::files;
 
 /// While it lives, the runner ignores commands in the log, which contains agents' output.
@@ -61,7 +61,7 @@ fn annotation(left: &Left, workspace: &Path) -> String {
         "{} {}: {}",
         left.name,
         left.status,
-        human::title(&left.listed())
+        format::title(&left.listed())
     );
     let lines: Vec<String> = [left.why().to_owned()]
         .into_iter()
@@ -133,7 +133,7 @@ fn page(summary: &Summary) -> String {
 
 /// Escapes untrusted text for Markdown.
 fn markdown(words: &str) -> String {
-    let words = human::words(words);
+    let words = format::words(words);
     let shown = |c: char| {
         if c.is_ascii_punctuation() {
             format!("\\{c}")

@@ -8,8 +8,8 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::summary::{EndedItem, Left, Summary};
 use crate::CliError;
-use crate::human::Painted;
-use crate::written::{self, WrittenKind};
+use crate::format::Painted;
+use crate::output_file::{self, WrittenKind};
 use tavern_core::task::Status;
 
 /// Parses the file name. Standard output is used for the drain's own lines.
@@ -26,7 +26,7 @@ pub(super) fn write(path: &Path, summary: &Summary) -> Result<(), CliError> {
     let xml = report(summary)
         .to_string()
         .expect("it is written to memory");
-    written::write(
+    output_file::write(
         path,
         &xml,
         WrittenKind {

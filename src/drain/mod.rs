@@ -10,13 +10,13 @@ use std::time::Duration;
 use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{DEFAULT_ROLE, for_roles};
 use tavern_core::task::Task;
-use tavern_run::agent::Told;
+use tavern_run::agent::AgentRecord;
+use tavern_run::agent_pool::{News, PoolConfig, Seat, run};
 use tavern_run::commands::commands_of;
 use tavern_run::commit::{Occasion, commit_queues};
-use tavern_run::pool::{News, PoolConfig, Seat, run};
+use tavern_run::planner_wake::wake;
 use tavern_run::preflight::{self, Tried};
-use tavern_run::wake::wake;
-use tavern_run::{Error, Site, Trust};
+use tavern_run::{Error, Trust, Workspace};
 use tavern_store::config::Period;
 use tavern_store::{Board, Note, Queue, Switch};
 use tavern_sys::clock;
@@ -24,36 +24,36 @@ use tavern_sys::interrupt::InterruptCause;
 use tavern_sys::process::{self, Bell};
 
 use super::agent::sentence;
-use super::need::tell_of_queues;
+use super::needs::tell_of_queues;
 use super::overview::queue_read::QueueRead;
 use super::report_html::{page_file, write_page};
-use super::sibling::sibling;
-use super::{CliError, Context, Exit, Verb, hints, human, left_alone, misread, trust};
+use super::run_program::sibling;
+use super::{CliError, Context, Exit, Verb, format, hints, skipped_items, trust, unread_lines};
 
 use super::flags::{AgentProgram, OwnCaps};
-use by_hand::ByHand;
-use crew::{Crew, Post, words};
-use cut::Cut;
 use demand::{first_time, look};
-use foot::Foot;
+use edits_meanwhile::ByHand;
 use github::{Github, summarise_job};
-use put_back::Saved;
-use setting_out::setting_out;
+use opening::setting_out;
+use rejected::Prospect;
+use restored_items::Saved;
+use roster::{Crew, Post, words};
+use status_line::Foot;
+use stop_reason::Cut;
 use summary::{Left, Summary, summarise};
-use unfit::Prospect;
 
-mod by_hand;
-mod crew;
-mod cut;
 mod demand;
-mod failing;
-mod foot;
+mod edits_meanwhile;
+mod failed_output;
 mod github;
 mod junit;
-mod put_back;
-mod setting_out;
+mod opening;
+mod rejected;
+mod restored_items;
+mod roster;
+mod status_line;
+mod stop_reason;
 mod summary;
-mod unfit;
 
 /// Work a queue or a task file to its end, with several agents at once
 ///
@@ -151,15 +151,15 @@ impl Verb for Args {
         if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
             return Err(switched);
         }
-        let errors = unfit::errors(context, &site, &queues)?;
+        let errors = rejected::errors(context, &site, &queues)?;
         let is_misread = {
             let texts = QueueRead::texts(&site.board, &queues);
             let read = QueueRead::all(&texts);
-            let has_no_lane = left_alone::tell(context, &read);
-            misread::tell_keys(context, &read);
-            misread::tell(context, &read) || has_no_lane
+            let has_no_lane = skipped_items::tell(context, &read);
+            unread_lines::tell_keys(context, &read);
+            unread_lines::tell(context, &read) || has_no_lane
         };
-        unfit::refuse(&site, &queues, &crew, errors.as_deref())?;
+        rejected::refuse(&site, &queues, &crew, errors.as_deref())?;
         errors
             .iter()
             .for_each(|errors| context.out.note(format!("skipped: {errors}")));
@@ -234,7 +234,7 @@ impl Verb for Args {
         summary.print(context, &site)?;
         let texts = QueueRead::texts(&site.board, &queues);
         let read = QueueRead::all(&texts);
-        left_alone::tell_of_marks(context, &read);
+        skipped_items::tell_of_marks(context, &read);
         github.into_iter().for_each(|github| github.end(&summary));
         summarise_job(context, &summary);
         written?;
@@ -308,7 +308,7 @@ impl Args {
     fn queues(
         &self,
         context: &Context,
-        site: &Site,
+        site: &Workspace,
         queues: Vec<Queue>,
     ) -> Result<Vec<Queue>, CliError> {
         if self.files.is_empty() {
@@ -322,7 +322,7 @@ impl Args {
     fn work(
         &self,
         context: &Context,
-        site: &Site,
+        site: &Workspace,
         queues: &[Queue],
         named: &[Queue],
         crew: &[Post],
@@ -365,11 +365,11 @@ impl Args {
         };
         let open = prospect.worked;
         let runners = runners(site, queues, crew)?;
-        let what = format!("{} with {}", human::count(open, "item"), words(crew, open));
+        let what = format!("{} with {}", format::count(open, "item"), words(crew, open));
         context.out.note(match prospect.worked {
             0 => format!(
                 "no item can be worked now: {}",
-                human::count(prospect.left, "item")
+                format::count(prospect.left, "item")
             ),
             _ => format!(
                 "draining {what}, {}{}",
@@ -433,7 +433,8 @@ impl Args {
                         failed = Some(task.clone());
                         site.interrupt.raise(InterruptCause::Stopped);
                     }
-                    if let (true, Told::Waiting { until: Some(_), .. }) = (waits.are_all(), &told)
+                    if let (true, AgentRecord::Waiting { until: Some(_), .. }) =
+                        (waits.are_all(), &told)
                         && let Some(first) = first_time(site, &queues_now(), crew)
                     {
                         let ahead = (first - clock::now()).to_std().unwrap_or_default();
@@ -447,7 +448,7 @@ impl Args {
                                 .map_or(0, |prospect| prospect.worked);
                             let line = format!(
                                 "{} left, and none may be taken before {}",
-                                human::count(open, "item"),
+                                format::count(open, "item"),
                                 clock::dated(first)
                             );
                             let line =
@@ -457,16 +458,22 @@ impl Args {
                     }
                     let is_told = match &told {
                         // A wait is printed only if all agents wait.
-                        Told::Waiting { until, .. } => {
+                        AgentRecord::Waiting { until, .. } => {
                             until.is_some() && waits.are_all() && is_new(told.to_string())
                         }
                         // The final list shows it.
-                        Told::Skipped { title, .. } if prospect.scriptless.contains(title) => false,
-                        Told::Skipped { .. } | Told::Hindered { .. } => is_new(told.to_string()),
+                        AgentRecord::Skipped { title, .. }
+                            if prospect.scriptless.contains(title) =>
+                        {
+                            false
+                        }
+                        AgentRecord::Skipped { .. } | AgentRecord::Hindered { .. } => {
+                            is_new(told.to_string())
+                        }
                         _ => true,
                     };
                     // New items are counted when an agent begins or completes one.
-                    let is_other = told.completes() || matches!(told, Told::Claimed { .. });
+                    let is_other = told.completes() || matches!(told, AgentRecord::Claimed { .. });
                     let open = || {
                         Prospect::of(site, &queues_now(), crew)
                             .map_or(0, |prospect| prospect.worked)
@@ -482,14 +489,14 @@ impl Args {
                     }
                     // At a terminal the user can look at the log.
                     if is_told && !is_at_terminal {
-                        failing::under(site, &told).into_iter().for_each(say);
+                        failed_output::under(site, &told).into_iter().for_each(say);
                     }
                 }
                 News::Complaint(line) => say(line),
                 News::Died { exit, pause } => {
                     say(format!(
                         "an agent ended ({exit}); started again in {}",
-                        human::took(pause)
+                        format::took(pause)
                     ));
                 }
                 News::GivenUp { exit } => {
@@ -509,7 +516,7 @@ impl Args {
     fn agent_args(
         &self,
         context: &Context,
-        site: &Site,
+        site: &Workspace,
         queues: &[Queue],
         role: &str,
     ) -> Vec<OsString> {
@@ -572,10 +579,10 @@ struct Waits {
 }
 
 impl Waits {
-    fn hear(&mut self, agent: &str, told: &Told) {
+    fn hear(&mut self, agent: &str, told: &AgentRecord) {
         match told {
-            Told::Claimed { .. } => drop(self.busy.insert(agent.to_owned())),
-            Told::Waiting { .. } => drop(self.busy.remove(agent)),
+            AgentRecord::Claimed { .. } => drop(self.busy.insert(agent.to_owned())),
+            AgentRecord::Waiting { .. } => drop(self.busy.remove(agent)),
             _ => {}
         }
     }
@@ -594,7 +601,11 @@ struct WorkPlan {
 }
 
 /// Returns the runners of the open items of `queues`, or of the roles where no item fits one yet.
-fn runners(site: &Site, queues: &[Queue], crew: &[Post]) -> Result<BTreeSet<String>, CliError> {
+fn runners(
+    site: &Workspace,
+    queues: &[Queue],
+    crew: &[Post],
+) -> Result<BTreeSet<String>, CliError> {
     let texts = queues
         .iter()
         .map(|queue| site.board.read(queue))
@@ -641,7 +652,7 @@ fn with_runners(runners: &BTreeSet<String>) -> String {
 /// Prints the plan of a dry run: the items, with their commands.
 fn show_plan(
     context: &Context,
-    site: &Site,
+    site: &Workspace,
     queues: &[Queue],
     crew: &[Post],
 ) -> Result<(), CliError> {
@@ -669,14 +680,14 @@ fn show_plan(
             left.queue,
             left.line,
             left.status,
-            human::title(&left.listed())
+            format::title(&left.listed())
         );
         let why = left
             .reason
             .iter()
             .filter(|_| left.stays)
-            .map(|why| format!("\n  {}", human::words(why)));
-        let text = head + &why.collect::<String>() + &human::commands(&commands);
+            .map(|why| format!("\n  {}", format::words(why)));
+        let text = head + &why.collect::<String>() + &format::commands(&commands);
         context.out.record(&WorkPlan { left, commands }, text)?;
     }
     Ok(())
@@ -686,7 +697,7 @@ fn show_plan(
 struct Heard {
     agent: String,
     #[serde(flatten)]
-    told: Told,
+    told: AgentRecord,
 }
 
 fn some_time(text: &str) -> Result<Period, String> {
@@ -698,7 +709,7 @@ fn some_time(text: &str) -> Result<Period, String> {
     }
 }
 
-fn count_open(site: &Site, queues: &[Queue]) -> Result<usize, CliError> {
+fn count_open(site: &Workspace, queues: &[Queue]) -> Result<usize, CliError> {
     let is_open = |item: &&Item<'_>| !item.status.is_ended() && !item.aside;
     let open = |queue| {
         Ok(site
@@ -720,7 +731,9 @@ fn is_work(line: &str) -> bool {
     let is_deed = |told| {
         matches!(
             told,
-            Told::Claimed { .. } | Told::Integrated { .. } | Told::SentBack { .. }
+            AgentRecord::Claimed { .. }
+                | AgentRecord::Integrated { .. }
+                | AgentRecord::SentBack { .. }
         )
     };
     serde_json::from_str::<Heard>(line).is_ok_and(|heard| is_deed(heard.told))

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::crew::Post;
-use super::cut::Cut;
-use super::failing::{end_of, fails};
-use super::unfit::{NAMED, hindrance, lacking};
-use crate::alike::Alike;
+use super::failed_output::{end_of, fails};
+use super::rejected::{NAMED, hindrance, lacking};
+use super::roster::Post;
+use super::stop_reason::Cut;
 use crate::check::shown;
-use crate::need::{self, Need};
-use crate::strayed::{Strayed, tell_of_tip};
-use crate::{CliError, Context, hints, human};
+use crate::message_groups::Alike;
+use crate::needs::{self, Need};
+use crate::outside_changes::{OutsideReport, tell_of_tip};
+use crate::{CliError, Context, format, hints};
 use tavern_core::document::{Document, Item, parse};
 use tavern_core::eligible::{Lack, for_roles};
 use tavern_core::event::Kind;
@@ -23,8 +23,8 @@ use tavern_core::task::{Status, Task, TaskId};
 use tavern_run::readiness::Unready;
 use tavern_run::record::RunNames;
 use tavern_run::runner::EndReason;
-use tavern_run::unmerged::Unmerged;
-use tavern_run::{Metadata, Site};
+use tavern_run::unmerged_work::Unmerged;
+use tavern_run::{Metadata, Workspace};
 use tavern_store::{Archived, Entry, Queue, tail_log};
 use tavern_sys::clock;
 use tavern_sys::process::quoted;
@@ -134,7 +134,7 @@ pub(super) struct Summary {
     pub earlier: Vec<EndedItem>,
     pub left: Vec<Left>,
     /// Changes outside of a worktree while its agent ran.
-    pub strayed: Vec<Strayed>,
+    pub strayed: Vec<OutsideReport>,
     pub usd: f64,
     pub seconds: u64,
 }
@@ -155,7 +155,7 @@ impl Summary {
     /// Adds items that were archived by the events `since` the beginning, and are still archived.
     fn add_archived(
         &mut self,
-        site: &Site,
+        site: &Workspace,
         queues: &[Queue],
         since: &[Entry],
         strayed: &HashSet<TaskId>,
@@ -252,7 +252,7 @@ impl Summary {
     /// Returns the totals in one line.
     pub(super) fn totals(&self) -> String {
         let spent = if self.usd > 0.0 {
-            format!(", {}", human::money(self.usd))
+            format!(", {}", format::money(self.usd))
         } else {
             String::new()
         };
@@ -281,14 +281,14 @@ impl Summary {
                 "{}: {} completed, with {} open: ",
                 one.queue,
                 one.task,
-                human::count(one.open_steps.len(), "step")
+                format::count(one.open_steps.len(), "step")
             );
             context.out.fitted(&head, &one.open_steps.join("; "), "")
         });
         lines.chain(more)
     }
 
-    pub(super) fn print(&self, context: &Context, site: &Site) -> Result<(), CliError> {
+    pub(super) fn print(&self, context: &Context, site: &Workspace) -> Result<(), CliError> {
         let mut lines = vec![self.totals()];
         let mut alike = Alike::default();
         for left in &self.left {
@@ -310,7 +310,7 @@ impl Summary {
         }
         lines.extend(alike.left_out());
         lines.extend(self.open_steps(context));
-        lines.extend(self.strayed.iter().map(Strayed::to_string));
+        lines.extend(self.strayed.iter().map(OutsideReport::to_string));
         let is_merged = self.ended.iter().any(|one| one.commit.is_some());
         lines.extend(is_merged.then(|| {
             let branch = site.integration();
@@ -328,7 +328,7 @@ impl Summary {
 /// Returns the results of `queues`, and of items that were begun there after the event `before` and moved
 /// elsewhere. `cut` is the reason if the drain ended early.
 pub(super) fn summarise(
-    site: &Site,
+    site: &Workspace,
     queues: &[Queue],
     crew: &[Post],
     before: u64,
@@ -381,7 +381,7 @@ pub(super) fn summarise(
                     let waits = |lack| NeedKind::of(lack).is_some();
                     item.status != Status::Dead && one.lacks.iter().any(waits)
                 })
-                .and_then(|one| need::of(&one.lacks, None, item.id.as_ref(), &queue.id));
+                .and_then(|one| needs::of(&one.lacks, None, item.id.as_ref(), &queue.id));
             if matches!(item.status, Status::Completed | Status::Cancelled) {
                 if let Some(id) = &item.id {
                     summary.add_ended(&became, ended(queue.id.clone(), &document, item, id, &ours));
@@ -441,7 +441,7 @@ pub(super) fn summarise(
         .filter(|left| left.status == Status::Dead)
         .filter(has_died)
         .count();
-    summary.strayed = since.into_iter().filter_map(Strayed::of).collect();
+    summary.strayed = since.into_iter().filter_map(OutsideReport::of).collect();
     Ok(summary)
 }
 

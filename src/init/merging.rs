@@ -1,6 +1,6 @@
 //! Two git settings of the repository for merging queues item by item, besides a line of `.tavern/.gitattributes`.
 
-use crate::sibling::sibling;
+use crate::run_program::sibling;
 use crate::{CliError, Exit};
 use tavern_git::Repository;
 use tavern_sys::process::quoted;

@@ -8,12 +8,12 @@ use ratatui::style::{Modifier, Style};
 use tavern_core::task::Status;
 use unicode_width::UnicodeWidthStr;
 
-use crate::human;
+use crate::format;
 
-use super::look::{Look, Tone};
-use super::offers::Offers;
-use super::scene::SceneRow;
+use super::allowed_actions::Offers;
+use super::rows::SceneRow;
 use super::screen::{KEYS, OpenPage, PageKind, Screen};
+use super::style::{Look, Tone};
 
 /// The cells, and the cursor while text is typed.
 pub struct Picture {
@@ -234,8 +234,8 @@ impl Pen {
     }
 
     /// Draws a message that ends in the last line, over other rows if needed.
-    fn say(&mut self, said: &str, tone: Tone, last: usize) {
-        let folded = human::fold(Some(self.width()), said);
+    fn say(&mut self, notice: &str, tone: Tone, last: usize) {
+        let folded = format::fold(Some(self.width()), notice);
         let lines: Vec<&str> = folded.lines().take(MOST_SAID.min(last)).collect();
         for (place, line) in lines.iter().enumerate() {
             let (row, style) = (last + 1 + place - lines.len(), self.look.style(tone));
@@ -255,8 +255,8 @@ impl Pen {
                 .min(area.width.saturating_sub(1));
             return Some(Position::new(column, area.height - 1));
         }
-        if let Some((said, tone)) = &screen.said {
-            self.say(said, *tone, row);
+        if let Some((notice, tone)) = &screen.notice {
+            self.say(notice, *tone, row);
             return None;
         }
         let mut keys = match &screen.page {
@@ -341,8 +341,8 @@ fn fitted(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
     use crate::live::keys::Key;
-    use crate::live::look::{Colours, Signs};
-    use crate::live::scene::{Scene, Subject};
+    use crate::live::rows::{Scene, Subject};
+    use crate::live::style::{Colours, Signs};
 
     const PLAIN: Look = Look {
         colours: Colours::None,

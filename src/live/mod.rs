@@ -6,16 +6,16 @@
 //! The loop is in [`view`], woken by [`watchers`]; [`stream`] reads logs, [`terminal`] draws, [`deed`] starts
 //! other programs.
 
-pub mod deed;
+pub mod action;
 pub mod frame;
-pub mod look;
-pub mod scene;
+pub mod rows;
 pub mod stream;
+pub mod style;
 pub mod typed_line;
 pub mod view;
 pub mod watchers;
 
+mod allowed_actions;
 mod keys;
-mod offers;
 mod screen;
 mod terminal;

@@ -1,11 +1,11 @@
-//! The state of the screen, and how keys change it. Pure: actions are returned as a [`Wish`].
+//! The state of the screen, and how keys change it. Pure: actions are returned as a [`ScreenEffect`].
 
 use std::collections::BTreeMap;
 
+use super::allowed_actions::Offers;
 use super::keys::Key;
-use super::look::Tone;
-use super::offers::Offers;
-use super::scene::{Scene, SceneRow, Subject};
+use super::rows::{Scene, SceneRow, Subject};
+use super::style::Tone;
 use super::typed_line::{Asked, TypedLine};
 use tavern_core::task::Status;
 
@@ -25,7 +25,7 @@ pub struct Screen {
     /// The allowed actions on the chosen item.
     pub offers: Offers,
     /// The last message, in one line.
-    pub said: Option<(String, Tone)>,
+    pub notice: Option<(String, Tone)>,
     /// Rows of the list, and of an open page.
     pub room: usize,
     pub page_room: usize,
@@ -55,7 +55,7 @@ pub enum PageKind {
 
 /// An action for the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum ScreenEffect {
     Quit,
     /// Ctrl-C.
     Interrupt,
@@ -131,8 +131,8 @@ impl Screen {
             .and_then(|row| row.subject)
             .filter(|it| same.is_none() && !it.name.is_empty());
         // An action's message has priority.
-        if let Some(gone) = gone.filter(|_| self.said.is_none()) {
-            self.said = Some((
+        if let Some(gone) = gone.filter(|_| self.notice.is_none()) {
+            self.notice = Some((
                 format!("{} is no longer listed, so another is chosen", gone.name),
                 Tone::Plain,
             ));
@@ -176,7 +176,7 @@ impl Screen {
             // Another item may be in its line by now.
             if let Some(typing) = self.typing.take() {
                 self.keep(typing);
-                self.said = Some((format!("{} is no longer listed", subject.name), Tone::Plain));
+                self.notice = Some((format!("{} is no longer listed", subject.name), Tone::Plain));
             }
             return;
         };
@@ -211,12 +211,12 @@ impl Screen {
     }
 
     /// Handles a key, and returns the action that the caller should do.
-    pub fn press(&mut self, key: Key) -> Option<Wish> {
+    pub fn press(&mut self, key: Key) -> Option<ScreenEffect> {
         if let Key::Control('c') = key {
-            return Some(Wish::Interrupt);
+            return Some(ScreenEffect::Interrupt);
         }
         if let Key::Control('z') = key {
-            return Some(Wish::Stop);
+            return Some(ScreenEffect::Stop);
         }
         if let Some(typing) = &mut self.typing {
             return match typing.press(key) {
@@ -232,15 +232,15 @@ impl Screen {
                     let typing = self.typing.take()?;
                     let label = typing.label();
                     self.keep(typing);
-                    Some(Wish::Verb(words, label))
+                    Some(ScreenEffect::Verb(words, label))
                 }
             };
         }
-        self.said = None;
+        self.notice = None;
         if key == Key::Char('n') && self.page.is_none() {
             match next_need(&self.scene.rows, self.chosen + 1) {
                 Some(next) => self.chosen = next,
-                None => self.said = Some(("nothing needs you".to_owned(), Tone::Plain)),
+                None => self.notice = Some(("nothing needs you".to_owned(), Tone::Plain)),
             }
             return None;
         }
@@ -249,7 +249,7 @@ impl Screen {
             return None;
         }
         match key {
-            Key::Control('l') => Some(Wish::Redraw),
+            Key::Control('l') => Some(ScreenEffect::Redraw),
             // Pressing it once too often should do no harm.
             Key::Escape => {
                 self.page = None;
@@ -257,15 +257,15 @@ impl Screen {
             }
             Key::Char('q') => match self.page.take() {
                 Some(_) => None,
-                None => Some(Wish::Quit),
+                None => Some(ScreenEffect::Quit),
             },
-            Key::Char('?') => Some(Wish::Open(PageKind::Help, Subject::default())),
+            Key::Char('?') => Some(ScreenEffect::Open(PageKind::Help, Subject::default())),
             key => self.act(key),
         }
     }
 
     /// Handles a key for the chosen row.
-    fn act(&mut self, key: Key) -> Option<Wish> {
+    fn act(&mut self, key: Key) -> Option<ScreenEffect> {
         let subject = self.subject()?.clone();
         let is_agent =
             self.page.is_none() && self.scene.rows[self.chosen].key.starts_with("agent ");
@@ -295,7 +295,7 @@ impl Screen {
                     let words = format!(
                         "{c} needs an item; on a queue Enter goes to its items, and e edits it"
                     );
-                    self.said = Some((words, Tone::Plain));
+                    self.notice = Some((words, Tone::Plain));
                     None
                 }
                 _ => None,
@@ -304,12 +304,12 @@ impl Screen {
         let name = || subject.name.clone();
         match key {
             Key::Enter if is_agent && subject.run.is_some() => {
-                return Some(Wish::Open(PageKind::Stream, subject));
+                return Some(ScreenEffect::Open(PageKind::Stream, subject));
             }
-            Key::Enter => return Some(Wish::Open(PageKind::Item, subject)),
-            Key::Char('s') => return Some(Wish::Open(PageKind::Stream, subject)),
-            Key::Char('d') => return Some(Wish::Open(PageKind::Diff, subject)),
-            Key::Char('!') => return Some(Wish::Shell(subject)),
+            Key::Enter => return Some(ScreenEffect::Open(PageKind::Item, subject)),
+            Key::Char('s') => return Some(ScreenEffect::Open(PageKind::Stream, subject)),
+            Key::Char('d') => return Some(ScreenEffect::Open(PageKind::Diff, subject)),
+            Key::Char('!') => return Some(ScreenEffect::Shell(subject)),
             Key::Char('e') => return Some(edit(&subject.name)),
             _ => {}
         }
@@ -330,7 +330,7 @@ impl Screen {
         };
         // Checked before the user types a text in vain.
         if let Err(why) = may {
-            self.said = Some((why.clone(), Tone::Plain));
+            self.notice = Some((why.clone(), Tone::Plain));
             return None;
         }
         let text = self
@@ -440,8 +440,8 @@ fn is_titled(row: &SceneRow, subject: &Subject) -> bool {
     row.key.starts_with("item ") && row.subject.as_ref().is_some_and(is_same)
 }
 
-fn edit(what: &str) -> Wish {
-    Wish::Attended(vec!["edit".to_owned(), what.to_owned()])
+fn edit(what: &str) -> ScreenEffect {
+    ScreenEffect::Attended(vec!["edit".to_owned(), what.to_owned()])
 }
 
 impl OpenPage {
@@ -556,13 +556,13 @@ mod tests {
             of("item T-3", "T-3"),
         ];
         assert_eq!(update(&mut shown, rows).as_deref(), Some("T-1"));
-        assert_eq!(shown.said, None);
+        assert_eq!(shown.notice, None);
         assert_eq!(
             update(&mut shown, vec![of("item T-2", "T-2")]).as_deref(),
             Some("T-2")
         );
         assert_eq!(
-            shown.said.map(|(words, _)| words),
+            shown.notice.map(|(words, _)| words),
             Some("T-1 is no longer listed, so another is chosen".to_owned())
         );
     }
@@ -596,7 +596,7 @@ mod tests {
         assert_eq!(shown.scene.rows[shown.chosen].key, "item T-2");
         shown.press(Key::Char('n'));
         assert_eq!(
-            shown.said.map(|(words, _)| words).as_deref(),
+            shown.notice.map(|(words, _)| words).as_deref(),
             Some("nothing needs you")
         );
     }
@@ -610,7 +610,7 @@ mod tests {
         let words = ["tell", "T-1", "--", "-q n"].map(str::to_owned).into();
         assert_eq!(
             shown.press(Key::Enter),
-            Some(Wish::Verb(words, "tell T-1".to_owned()))
+            Some(ScreenEffect::Verb(words, "tell T-1".to_owned()))
         );
         assert!(shown.typing.is_none());
         shown.press(Key::Char('x'));
@@ -624,7 +624,7 @@ mod tests {
     fn nothing_is_approved_by_one_key() {
         let mut shown = screen(vec![row("a", "T-1")]);
         assert_eq!(shown.press(Key::Char('y')), None);
-        let Some(Wish::Verb(words, _)) = shown.press(Key::Enter) else {
+        let Some(ScreenEffect::Verb(words, _)) = shown.press(Key::Enter) else {
             panic!("it is approved")
         };
         assert_eq!(words, ["report", "T-1", "--approve"]);
@@ -640,14 +640,17 @@ mod tests {
         let mut shown = screen(vec![row("a", "T-1")]);
         assert!(matches!(
             shown.press(Key::Enter),
-            Some(Wish::Open(PageKind::Item, _))
+            Some(ScreenEffect::Open(PageKind::Item, _))
         ));
         shown.page = Some(page(PageKind::Item, 30));
         assert_eq!(shown.press(Key::Escape), None);
         assert!(shown.page.is_none());
         assert_eq!(shown.press(Key::Escape), None);
-        assert_eq!(shown.press(Key::Char('q')), Some(Wish::Quit));
-        assert_eq!(shown.press(Key::Control('c')), Some(Wish::Interrupt));
+        assert_eq!(shown.press(Key::Char('q')), Some(ScreenEffect::Quit));
+        assert_eq!(
+            shown.press(Key::Control('c')),
+            Some(ScreenEffect::Interrupt)
+        );
     }
 
     #[test]
@@ -657,7 +660,7 @@ mod tests {
         assert_eq!(shown.press(Key::Char('y')), None);
         assert!(shown.typing.is_none());
         assert_eq!(
-            shown.said.take().map(|(words, _)| words).as_deref(),
+            shown.notice.take().map(|(words, _)| words).as_deref(),
             Some("it is not in review")
         );
         shown.press(Key::Char('r'));
@@ -673,12 +676,12 @@ mod tests {
         shown.press(Key::Char('y'));
         assert!(
             shown
-                .said
+                .notice
                 .take()
                 .is_some_and(|(words, _)| words.starts_with("y needs an item"))
         );
         shown.press(Key::Char('z'));
-        assert_eq!(shown.said, None);
+        assert_eq!(shown.notice, None);
     }
 
     #[test]
@@ -697,7 +700,7 @@ mod tests {
         shown.press(Key::Up);
         shown.press(Key::Char('t'));
         typed(&mut shown, "!");
-        let Some(Wish::Verb(words, label)) = shown.press(Key::Enter) else {
+        let Some(ScreenEffect::Verb(words, label)) = shown.press(Key::Enter) else {
             panic!("it is sent")
         };
         assert_eq!(words.last().map(String::as_str), Some("one!"));
@@ -745,7 +748,7 @@ mod tests {
             ..Scene::default()
         });
         assert_eq!(shown.chosen, 2);
-        let Some(Wish::Verb(words, _)) = shown.press(Key::Enter) else {
+        let Some(ScreenEffect::Verb(words, _)) = shown.press(Key::Enter) else {
             panic!("it is sent")
         };
         assert_eq!(words, ["tell", "main:3", "--", "hello"]);

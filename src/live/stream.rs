@@ -3,13 +3,13 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::human;
+use crate::format;
 use tavern_run::record::is_over;
 use tavern_run::runner::thread::ThreadLines;
 use tavern_run::runner::{AgentEvent, LOGS, THREAD_LOG};
 use tavern_sys::files;
 
-use super::look::{Tone, line, lines};
+use super::style::{Tone, line, lines};
 
 /// Bytes of a log that are shown at first, from its end, and that are read at once.
 const MOST: u64 = 256 << 10;
@@ -182,7 +182,7 @@ fn told(event: &AgentEvent) -> Vec<(String, Tone)> {
         }
         AgentEvent::Text { text, .. } => plain(text).collect(),
         AgentEvent::ToolCall { name, input, .. } => {
-            let input = line(&human::words(&input.to_string()));
+            let input = line(&format::words(&input.to_string()));
             vec![(format!("→ {} {input}", line(name)), Tone::Works)]
         }
         AgentEvent::ToolResult { ok, text, .. } => {
@@ -204,7 +204,7 @@ fn told(event: &AgentEvent) -> Vec<(String, Tone)> {
                 format!(
                     "— it failed: {}: {}",
                     line(error),
-                    line(&human::words(text))
+                    line(&format::words(text))
                 ),
                 Tone::Bad,
             )]
@@ -214,7 +214,7 @@ fn told(event: &AgentEvent) -> Vec<(String, Tone)> {
             vec![(
                 format!(
                     "— a turn is over: {}, {} turns",
-                    human::money(usage.usd),
+                    format::money(usage.usd),
                     turn.turns
                 ),
                 Tone::Faint,

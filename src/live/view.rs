@@ -23,14 +23,14 @@ use tavern_sys::file_watch::FileWatch;
 use tavern_sys::files;
 use tavern_sys::process::{Bell, Spec, attend};
 
-use super::deed::{Deeds, program};
+use super::action::{Deeds, program};
+use super::allowed_actions::Offers;
 use super::frame::{has_panel, page_room, picture, room};
 use super::keys::KeyReader;
-use super::look::{Look, Tone, can_move, line, lines};
-use super::offers::Offers;
-use super::scene::{Scene, Subject};
-use super::screen::{OpenPage, PageKind, Screen, Wish};
+use super::rows::{Scene, Subject};
+use super::screen::{OpenPage, PageKind, Screen, ScreenEffect};
 use super::stream::LogTail;
+use super::style::{Look, Tone, can_move, line, lines};
 use super::terminal::{RawTerminal, give_back};
 use super::watchers::{BoardWatch, KeyWatch, Noticed, is_terminal_gone, run_watch, signals};
 
@@ -190,14 +190,14 @@ impl<'c> LiveView<'c> {
             if is_stale && self.until_look().is_zero() {
                 is_stale = false;
                 if let Err(error) = self.look_at_board() {
-                    self.screen.said = Some((line(&error.message), Tone::Bad));
+                    self.screen.notice = Some((line(&error.message), Tone::Bad));
                 }
             }
             if self.screen.scene.has_seconds && self.ticked.elapsed() >= SECOND {
                 self.tick();
             }
             for deed in self.deeds.ended() {
-                self.screen.said = Some(deed.said);
+                self.screen.notice = Some(deed.notice);
                 deed.done
                     .into_iter()
                     .for_each(|asked| drop(self.screen.drafts.remove(&asked)));
@@ -248,27 +248,27 @@ impl<'c> LiveView<'c> {
             for key in lapsed.into_iter().chain(reader.read(&bytes)) {
                 self.offer();
                 match self.screen.press(key) {
-                    Some(Wish::Quit) => return Ok(Exit::Done),
-                    Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
-                    Some(Wish::Stop) => self.stop()?,
-                    Some(Wish::Redraw) => {
+                    Some(ScreenEffect::Quit) => return Ok(Exit::Done),
+                    Some(ScreenEffect::Interrupt) => return Ok(Exit::Interrupted),
+                    Some(ScreenEffect::Stop) => self.stop()?,
+                    Some(ScreenEffect::Redraw) => {
                         self.terminal.iter_mut().try_for_each(RawTerminal::forget)?;
                     }
-                    Some(Wish::Open(kind, subject)) => self.open_page(kind, subject),
-                    Some(Wish::Verb(words, asked)) => {
+                    Some(ScreenEffect::Open(kind, subject)) => self.open_page(kind, subject),
+                    Some(ScreenEffect::Verb(words, asked)) => {
                         let said =
                             self.deeds
                                 .begin(&words, asked, self.board.dir(), self.board.root());
-                        self.screen.said = Some(said);
+                        self.screen.notice = Some(said);
                     }
-                    Some(Wish::Attended(words)) => {
+                    Some(ScreenEffect::Attended(words)) => {
                         let spec = program(&words, self.board.dir(), self.board.root());
                         if let Some(exit) = self.attend(spec, signals)? {
                             return Ok(exit);
                         }
                         is_stale = true;
                     }
-                    Some(Wish::Shell(subject)) => {
+                    Some(ScreenEffect::Shell(subject)) => {
                         if let Some(exit) = self.shell(&subject, signals)? {
                             return Ok(exit);
                         }
@@ -527,7 +527,7 @@ impl<'c> LiveView<'c> {
             }
             PageKind::Stream => {
                 let Some(run) = self.run_of(&subject) else {
-                    self.screen.said = Some((format!("{name} has had no run yet"), Tone::Plain));
+                    self.screen.notice = Some((format!("{name} has had no run yet"), Tone::Plain));
                     return None;
                 };
                 let (folder, has_changed) = (self.board.run_dir(&run), Noticed::default());
@@ -616,7 +616,7 @@ impl<'c> LiveView<'c> {
             .map(|task| self.board.worktree(task))
             .filter(|folder| folder.is_dir());
         let Some(folder) = worktree else {
-            self.screen.said = Some((
+            self.screen.notice = Some((
                 format!("{} has no worktree here", line(&subject.name)),
                 Tone::Plain,
             ));
@@ -663,7 +663,7 @@ impl<'c> LiveView<'c> {
             .iter_mut()
             .try_for_each(RawTerminal::take_again)?;
         if !ended.ends_with(" 0") {
-            self.screen.said = Some((line(&ended), Tone::Bad));
+            self.screen.notice = Some((line(&ended), Tone::Bad));
         }
         let _ = stderr().flush();
         // Keys noticed meanwhile were for that program; another look is needed to notice later ones.

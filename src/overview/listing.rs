@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::need::{self, Need};
+use crate::needs::{self, Need};
 use crate::{CliError, hints};
 use tavern_core::document::Item;
 use tavern_core::eligible::{Lack, for_roles};
@@ -16,7 +16,7 @@ use tavern_core::problem::{Problem, Severity};
 use tavern_core::steps::Steps;
 use tavern_core::task::{Mode, Status, TaskId, Timestamp};
 use tavern_run::readiness::Readiness;
-use tavern_run::{Preflight, Site};
+use tavern_run::{Preflight, Workspace};
 use tavern_store::{Board, Queue, tail_log};
 use tavern_sys::clock;
 
@@ -129,7 +129,7 @@ pub struct NeedLine {
 impl NeedLine {
     /// Returns one line with the item, its need, and the command to type.
     pub fn words(&self) -> String {
-        need::sentence(
+        needs::sentence(
             &format!("{}:{}", self.queue, self.line),
             self.task.as_ref(),
             &self.need,
@@ -173,7 +173,7 @@ impl Listing {
         board: &Board,
         read: &[QueueRead<'_>],
         queues: &[Queue],
-        site: Option<&Site>,
+        site: Option<&Workspace>,
         wanted: WantedItems<'_>,
     ) -> Result<Listing, CliError> {
         let (mut listing, now) = (Listing::default(), clock::now());
@@ -249,7 +249,7 @@ impl Listing {
                     let id = task.filter(|_| item.status == Status::Dead)?;
                     document.task(item, id.clone()).reason().map(str::to_owned)
                 };
-                let need = need::of(&lacks[index], reason().as_deref(), task, &queue.id);
+                let need = needs::of(&lacks[index], reason().as_deref(), task, &queue.id);
                 if let Some(mut need) = need {
                     let of_text = || problem(item, problems, lacks[index].first());
                     if need.need == NeedKind::Problem

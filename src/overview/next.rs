@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack, Roles, for_roles, in_order};
 use tavern_core::task::{PERSON, REVIEWER, Status};
-use tavern_run::Site;
+use tavern_run::Workspace;
 
 use super::queue_read::QueueRead;
 
 /// Returns the next items, by the indices of their documents and in them, each with the role that takes it. `lacks` has
 /// an entry for each of the first documents; only these are looked at.
 pub fn next(
-    site: &Site,
+    site: &Workspace,
     read: &[QueueRead<'_>],
     lacks: &[Vec<Vec<Lack>>],
 ) -> HashMap<(usize, usize), String> {
@@ -45,7 +45,12 @@ pub fn next(
 }
 
 /// Returns the role that takes an item without lacks.
-fn role_of<'t>(site: &Site, roles: &Roles, document: &Document<'t>, item: &Item<'t>) -> String {
+fn role_of<'t>(
+    site: &Workspace,
+    roles: &Roles,
+    document: &Document<'t>,
+    item: &Item<'t>,
+) -> String {
     let task = || document.task_of(item);
     if item.status == Status::InReview
         || item.status == Status::Waiting && task().state.work().is_some()

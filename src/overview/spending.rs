@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::human;
+use crate::format;
 use tavern_core::cap::{CapScope, CapUse, Measure, Spending};
 use tavern_core::task::TaskId;
-use tavern_run::Site;
+use tavern_run::Workspace;
 use tavern_run::spending::spending_of_all;
 use tavern_store::Queue;
 
@@ -45,8 +45,8 @@ impl SpendingLine {
         let sums = || {
             format!(
                 "{} today, {} in all",
-                human::money(self.usd_today),
-                human::money(self.usd)
+                format::money(self.usd_today),
+                format::money(self.usd)
             )
         };
         // Some programs report no cost.
@@ -65,7 +65,7 @@ impl SpendingLine {
 }
 
 /// Returns the usage; `None` unless money was spent or there is a cap.
-pub fn of(site: &Site, queues: &[Queue]) -> Option<SpendingLine> {
+pub fn of(site: &Workspace, queues: &[Queue]) -> Option<SpendingLine> {
     let all = spending_of_all(site);
     let (usd_today, usd) = all.sums(Measure::Usd);
     let budgets = budgets(&all, queues);

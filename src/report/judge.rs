@@ -7,7 +7,7 @@ use crate::shared::{person, read_stdin, without_token};
 use crate::{CliError, Context, Exit, hints};
 use tavern_core::event::{Event, Review};
 use tavern_core::task::{PERSON, Status, Task, TaskId};
-use tavern_run::{Site, report, review};
+use tavern_run::{Workspace, report, review};
 use tavern_store::{Board, Note};
 
 use super::args::Args;
@@ -76,7 +76,7 @@ pub fn is_to_start(task: &Task) -> bool {
 fn reviewer(
     named: &HeldItem,
     context: &Context,
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     person: String,
 ) -> Result<Review, CliError> {
@@ -104,7 +104,7 @@ fn reviewer(
 fn submit(
     named: &HeldItem,
     context: &Context,
-    site: &Site,
+    site: &Workspace,
     event: &Event,
     by: &str,
 ) -> Result<Exit, CliError> {

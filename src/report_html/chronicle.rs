@@ -1,6 +1,6 @@
 //! The content of the page, as plain values. Knows neither files nor HTML.
 
-use crate::legible::{Extract, Legible};
+use crate::sanitize::{Extract, Legible};
 use tavern_core::task::{Status, Timestamp};
 use tavern_run::runner::Outcome;
 

@@ -7,8 +7,8 @@ use indicatif::ProgressBar;
 use super::chronicle::{
     Chronicle, ItemStory, Move, OpenNeed, PartForm, RunPart, RunShare, RunStory,
 };
-use crate::legible::{Ends, Extract, Legible};
-use crate::{CliError, Context, hints, need};
+use crate::sanitize::{Ends, Extract, Legible};
+use crate::{CliError, Context, hints, needs};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
 use tavern_core::event::Kind;
 use tavern_core::need::NeedKind;
@@ -202,7 +202,7 @@ impl Draft {
             .map(hints::lacking)
             .unwrap_or_default();
         let reason = task.reason().unwrap_or_default();
-        let need = need::of(lacks, task.reason(), id, queue).map(|need| {
+        let need = needs::of(lacks, task.reason(), id, queue).map(|need| {
             let (rank, word) = word_of(need.need);
             OpenNeed {
                 rank,

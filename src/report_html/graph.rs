@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::chronicle::Chronicle;
-use crate::legible::Legible;
+use crate::sanitize::Legible;
 
 /// The items that have links.
 #[derive(Debug)]

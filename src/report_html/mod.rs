@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::human::{self, Painted};
-use super::moment::moment;
-use super::written::{self, WrittenKind};
+use super::format::{self, Painted};
+use super::output_file::{self, WrittenKind};
+use super::past_time::moment;
 use super::{CliError, Context, Exit, Verb};
 use tavern_core::task::Timestamp;
 use tavern_store::{Board, Queue};
@@ -88,7 +88,7 @@ impl Verb for Args {
                 .record(&serde_json::json!({"html": html}), Painted::whole(&html))?;
             return Ok(Exit::Done);
         }
-        written::write(
+        output_file::write(
             &self.output,
             &html,
             WrittenKind {
@@ -99,8 +99,8 @@ impl Verb for Args {
         let file = context.here().join(&self.output);
         let counts = format!(
             "{}, {}, {} bytes",
-            human::count(items, "item"),
-            human::count(runs, "run"),
+            format::count(items, "item"),
+            format::count(runs, "run"),
             html.len()
         );
         let text = format!("wrote {}: {counts}", self.output.display());
@@ -146,7 +146,7 @@ pub(super) fn write_page(
         },
         |_| ProgressBar::hidden(),
     )?;
-    written::write(
+    output_file::write(
         path,
         &page(&told),
         WrittenKind {

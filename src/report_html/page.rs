@@ -10,8 +10,8 @@ use super::chronicle::{Chronicle, Hue, OpenNeed, PartForm, RunPart, RunStory};
 use super::graph::{Graph, NODE};
 use super::share_table::ShareTable;
 use super::timeline::{Chart, WIDTH};
-use crate::human;
-use crate::legible::Legible;
+use crate::format;
+use crate::sanitize::Legible;
 use tavern_core::task::{Status, Timestamp};
 use tavern_sys::clock;
 
@@ -71,17 +71,17 @@ impl ItemRow {
             if seconds == 0 {
                 String::new()
             } else {
-                human::took_seconds(seconds)
+                format::took_seconds(seconds)
             }
         };
         let seconds = runs().map(|run| run.seconds).sum();
         let cost = if usd > 0.0 {
-            human::money(usd)
+            format::money(usd)
         } else {
             String::new()
         };
         let words = [
-            human::count(item.runs.len(), "run"),
+            format::count(item.runs.len(), "run"),
             time(seconds),
             cost.clone(),
         ];
@@ -93,7 +93,7 @@ impl ItemRow {
             runs: some(item.runs.len() as u64),
             retries: some(item.retries() as u64),
             tokens: if tokens > 0 {
-                human::short(tokens)
+                format::short(tokens)
             } else {
                 String::new()
             },
@@ -232,7 +232,7 @@ fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
         plain(
             "spent",
             if usd > 0.0 {
-                human::money(usd)
+                format::money(usd)
             } else {
                 "–".to_owned()
             },
@@ -241,7 +241,7 @@ fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
         plain(
             "tokens",
             if tokens > 0 {
-                human::short(tokens)
+                format::short(tokens)
             } else {
                 "–".to_owned()
             },
@@ -249,8 +249,8 @@ fn tiles(told: &Chronicle, needs: usize) -> Vec<Tile> {
         ),
         plain(
             "worked",
-            human::took_seconds(shares.iter().map(|one| one.seconds).sum()),
-            span.map(|span| format!("within {}", human::took_seconds(span)))
+            format::took_seconds(shares.iter().map(|one| one.seconds).sum()),
+            span.map(|span| format!("within {}", format::took_seconds(span)))
                 .unwrap_or_default(),
         ),
     ]
@@ -272,12 +272,12 @@ impl HtmlPage<'_> {
     }
 
     fn took(&self, seconds: &u64) -> String {
-        human::took_seconds(*seconds)
+        format::took_seconds(*seconds)
     }
 
     fn money(&self, usd: &f64) -> String {
         if *usd > 0.0 {
-            human::money(*usd)
+            format::money(*usd)
         } else {
             String::new()
         }
@@ -285,14 +285,14 @@ impl HtmlPage<'_> {
 
     fn short(&self, number: &u64) -> String {
         if *number > 0 {
-            human::short(*number)
+            format::short(*number)
         } else {
             String::new()
         }
     }
 
     fn bytes(&self, number: &u64) -> String {
-        format!("{} bytes", human::short(*number))
+        format!("{} bytes", format::short(*number))
     }
 
     fn count(&self, number: &usize) -> String {

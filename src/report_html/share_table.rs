@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::chronicle::{Chronicle, RunShare};
-use crate::human;
+use crate::format;
 
 /// Usage, summed up in one way.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn percent(part: f64) -> u32 {
 impl ShareRow {
     pub fn money(&self) -> String {
         if self.usd > 0.0 {
-            human::money(self.usd)
+            format::money(self.usd)
         } else {
             "–".to_owned()
         }
@@ -114,13 +114,13 @@ impl ShareRow {
 
     pub fn tokens(&self) -> String {
         if self.tokens > 0 {
-            human::short(self.tokens)
+            format::short(self.tokens)
         } else {
             "–".to_owned()
         }
     }
 
     pub fn time(&self) -> String {
-        human::took_seconds(self.seconds)
+        format::took_seconds(self.seconds)
     }
 }

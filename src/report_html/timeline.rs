@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::chronicle::{Chronicle, Hue};
 use super::time_scale::{Tick, TimeScale, pixel};
-use crate::human;
-use crate::legible::Legible;
+use crate::format;
+use crate::sanitize::Legible;
 use tavern_core::task::{Status, Timestamp};
 use tavern_sys::clock;
 
@@ -71,7 +71,7 @@ impl Chart {
             });
             let (title, took) = (
                 chronicle.items[run.item].title.cut(60),
-                human::took_seconds(run.seconds),
+                format::took_seconds(run.seconds),
             );
             let told = format!(
                 "{} {}: {}, {took}, {}",
@@ -110,7 +110,7 @@ impl Chart {
             let title = item.title.cut(60);
             let bar = |(status, from, to): (Status, Timestamp, Timestamp)| {
                 let word = status.to_string();
-                let took = human::took_seconds((to - from).num_seconds().unsigned_abs());
+                let took = format::took_seconds((to - from).num_seconds().unsigned_abs());
                 let (how_long, to) = if status.is_ended() {
                     (String::new(), from)
                 } else {

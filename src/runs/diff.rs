@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::human::Painted;
+use crate::format::Painted;
 use crate::unified::{Names, painted, unified};
-use crate::{CliError, Context, Exit, human};
+use crate::{CliError, Context, Exit, format};
 use tavern_run::runner::{PROMPT, RULES};
 use tavern_run::{Metadata, artifacts::Artifacts};
 use tavern_store::Board;
@@ -125,7 +125,7 @@ impl Diff {
                     let message = format!(
                         "`{}` has {} to compare",
                         known.task,
-                        human::count(few.len().max(1), "run")
+                        format::count(few.len().max(1), "run")
                     );
                     Err(CliError::usage(
                         message,
@@ -163,14 +163,14 @@ pub(super) fn find<'a>(all: &'a [Metadata], name: &str) -> Result<&'a Metadata, 
 
 /// Returns the settings and results of a run, one a line.
 fn outcome(run: &Metadata) -> String {
-    let took = human::took_seconds(run.seconds(clock::now()).unsigned_abs());
+    let took = format::took_seconds(run.seconds(clock::now()).unsigned_abs());
     let verified = run
         .verified
         .map_or("no", |passed| if passed { "passed" } else { "failed" });
     let spent = || {
         format!(
             "{}, {} turns, {} tool calls",
-            human::money(run.usage.usd),
+            format::money(run.usage.usd),
             run.turns,
             run.tool_calls
         )
@@ -197,7 +197,7 @@ fn outcome(run: &Metadata) -> String {
     ];
     let shown = rows.iter().filter(|(_, value)| !value.is_empty());
     shown
-        .map(|(name, value)| format!("{name:<8} {}\n", human::words(value)))
+        .map(|(name, value)| format!("{name:<8} {}\n", format::words(value)))
         .collect()
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::moment::{day, moment};
-use crate::{CliError, Context, Exit, ItemName, human};
-use tavern_core::near::nearest;
+use crate::past_time::{day, moment};
+use crate::{CliError, Context, Exit, ItemName, format};
+use tavern_core::suggestion::nearest;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_run::record::Metadata;
 use tavern_run::runner::Outcome;
@@ -127,7 +127,7 @@ pub(super) fn is_known(board: &Board, all: &[Metadata], id: &TaskId) -> Result<(
 pub(super) fn tell_damaged(context: &Context, runs: &[&Metadata]) {
     let count = runs.iter().filter(|run| run.damaged).count();
     if count > 0 {
-        let runs = human::count(count, "damaged run");
+        let runs = format::count(count, "damaged run");
         context.out.note(format!(
             "{runs}: metadata.json is damaged or missing; rebuild it: tavern runs rebuild"
         ));
@@ -181,7 +181,7 @@ fn compared(all: &[Metadata], learning: &str) -> String {
             .iter()
             .filter(|run| run.outcome == Some(Outcome::Success))
             .count();
-        format!("{good} of {}", human::count(runs.len(), "run"))
+        format!("{good} of {}", format::count(runs.len(), "run"))
     };
     let (with, without): (Vec<&Metadata>, Vec<&Metadata>) = ended().partition(knew);
     format!(
@@ -194,9 +194,9 @@ fn compared(all: &[Metadata], learning: &str) -> String {
 /// Returns the columns of its row, and the reason for its outcome.
 fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
     let outcome = run.state();
-    let took = human::took_seconds(run.seconds(now).unsigned_abs());
+    let took = format::took_seconds(run.seconds(now).unsigned_abs());
     let money = if run.usage.is_known() {
-        human::money(run.usage.usd)
+        format::money(run.usage.usd)
     } else {
         String::new()
     };

@@ -4,13 +4,13 @@ use serde::Serialize;
 use walkdir::WalkDir;
 
 use tavern_run::record::{Metadata, runs};
-use tavern_run::unmerged::kept;
+use tavern_run::unmerged_work::kept;
 use tavern_store::Board;
 use tavern_sys::clock;
 use tavern_sys::files;
 
-use super::human::Painted;
-use super::{CliError, Context, Exit, ItemName, OwnRun, Verb, human};
+use super::format::Painted;
+use super::{CliError, Context, Exit, ItemName, OwnRun, Verb, format};
 
 mod diff;
 mod follow;
@@ -139,9 +139,9 @@ fn files(board: &Board, run: &Metadata) -> Vec<String> {
 fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliError> {
     let files = files(board, run);
     let usage = &run.usage;
-    let mut text = format!("{} {}\n", run.run, human::title(&run.title));
+    let mut text = format!("{} {}\n", run.run, format::title(&run.title));
     let mut row = |name: &str, value: String| {
-        text.push_str(&format!("  {name:<9} {}\n", human::one_line(&value)));
+        text.push_str(&format!("  {name:<9} {}\n", format::one_line(&value)));
     };
     row(
         "agent",
@@ -176,7 +176,7 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
     row("started", clock::dated(run.started));
     if let Some(ended) = run.ended {
         let seconds = (ended - run.started).num_seconds().unsigned_abs();
-        let took = human::took_seconds(seconds);
+        let took = format::took_seconds(seconds);
         row("ended", format!("{} after {took}", clock::dated(ended)));
     }
     if usage.is_known() {
@@ -184,8 +184,8 @@ fn show(context: &Context, board: &Board, run: &Metadata) -> Result<Exit, CliErr
             "spent",
             format!(
                 "{}, {} tokens, {} turns",
-                human::money(usage.usd),
-                human::short(usage.fresh()),
+                format::money(usage.usd),
+                format::short(usage.fresh()),
                 run.turns
             ),
         );

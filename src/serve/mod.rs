@@ -14,19 +14,19 @@ use tavern_store::Board;
 use tavern_sys::clock::Deadline;
 use tavern_sys::process::Bell;
 
-use clerk::Desk;
-use gate::{Gate, is_loopback};
+use auth::{Gate, is_loopback};
+use broadcaster::Teller;
+use page_state::Showing;
+use query_worker::Desk;
 use server::{PageLeave, Served, begin};
-use showing::Showing;
-use teller::Teller;
 
+mod action;
 mod asset;
-mod clerk;
-mod errand;
-mod gate;
+mod auth;
+mod broadcaster;
+mod page_state;
+mod query_worker;
 mod server;
-mod showing;
-mod teller;
 
 /// Show the board in a browser, as it changes; with --write, act from there
 ///

@@ -29,14 +29,14 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::action::Errand;
 use super::asset::ASSETS;
-use super::clerk::{Desk, RunLogs};
-use super::errand::Errand;
-use super::gate::{Entrance, Gate};
-use super::showing::{SeenParts, Showing, shown_line};
-use crate::live::deed::{done, program};
-use crate::live::look::Tone;
+use super::auth::{Entrance, Gate};
+use super::page_state::{SeenParts, Showing, shown_line};
+use super::query_worker::{Desk, RunLogs};
+use crate::live::action::{done, program};
 use crate::live::stream::LogTail;
+use crate::live::style::Tone;
 use tavern_sys::file_watch::WatchOrLook;
 use tavern_sys::process::Bell;
 

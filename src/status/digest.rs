@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::record::{DigestSums, ItemEnd, Record};
 use crate::overview::listing::{Listing, WantedItems};
 use crate::overview::queue_read::QueueRead;
-use crate::{CliError, Context, hints, human};
+use crate::{CliError, Context, format, hints};
 use tavern_core::document::title_of;
 use tavern_core::eligible::Lack;
 use tavern_core::task::{Status, TaskId, Timestamp};
@@ -72,7 +72,7 @@ pub(super) fn print(
         for item in such {
             let name = item.task.as_ref().map_or("-", TaskId::as_str);
             let columns = format!("  {name:<10} {} ", clock::brief(item.at));
-            let why = item.why.as_ref().map(|why| human::words(why).into_owned());
+            let why = item.why.as_ref().map(|why| format::words(why).into_owned());
             let todo = hints::lack(&Lack::Status(status), item.task.as_ref(), None);
             let mark = match status {
                 Status::Dead => why.into_iter().chain(todo).collect::<Vec<_>>().join("; "),
@@ -91,17 +91,17 @@ impl DigestSums {
         let ended = self
             .ended
             .iter()
-            .map(|(status, count)| format!("{count} {}", human::word(status)));
+            .map(|(status, count)| format!("{count} {}", format::word(status)));
         let mut words: Vec<String> = ended.collect();
         if words.is_empty() {
             words.push("nothing has ended".to_owned());
         }
-        let mut spent = human::count(self.runs, "run");
+        let mut spent = format::count(self.runs, "run");
         if self.usd > 0.0 || self.tokens > 0 {
             spent += &format!(
                 ", {}, {} tokens",
-                human::money(self.usd),
-                human::short(self.tokens)
+                format::money(self.usd),
+                format::short(self.tokens)
             );
         }
         format!(
@@ -134,7 +134,7 @@ impl ItemEnd {
                 .filter(|run| Some(&run.task) == self.task.as_ref())
         };
         let usd: f64 = own().map(|run| run.usage.usd).sum();
-        let money = (usd > 0.0).then(|| human::money(usd));
+        let money = (usd > 0.0).then(|| format::money(usd));
         let who = self.agent.clone();
         Some(who.into_iter().chain(money).collect::<Vec<_>>().join(", "))
             .filter(|words| !words.is_empty())

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::{CliError, Context, hints, human, need};
+use crate::{CliError, Context, format, hints, needs};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack};
 use tavern_core::event::Kind;
 use tavern_core::front::DEFAULT_PRIORITY;
@@ -12,10 +12,10 @@ use tavern_core::problem::listed;
 use tavern_core::steps::Steps;
 use tavern_core::task::{Expected, Mode, Status, Task, TaskId, Timestamp};
 use tavern_run::artifacts::Artifacts;
-use tavern_run::expiry::expiries;
 use tavern_run::record::{Metadata, last_output, runs_of};
 use tavern_run::runner::signal::without_signal;
-use tavern_run::unmerged::kept;
+use tavern_run::unmerged_work::kept;
+use tavern_run::wait_expiry::expiries;
 use tavern_store::config::Config;
 use tavern_store::{Board, Error, Found, NamedItem, Then, walk_log};
 use tavern_sys::clock;
@@ -167,7 +167,7 @@ impl<'a> FullItem<'a> {
         self.kept = kept(self.board, |kept| {
             kept.of_item(self.board, &self.found.task)
         });
-        self.lacks = need::lacks(self.context, self.board, self.name, &self.found.queue);
+        self.lacks = needs::lacks(self.context, self.board, self.name, &self.found.queue);
     }
 
     fn record<'r>(&'r self, steps: Option<&'r Steps>) -> Record<'r> {
@@ -198,7 +198,7 @@ impl<'a> FullItem<'a> {
         let shown = name
             .id()
             .map_or_else(|| self.found.place(), TaskId::to_string);
-        let mut rows = Rows(format!("{shown} {}\n", human::title(&task.title)));
+        let mut rows = Rows(format!("{shown} {}\n", format::title(&task.title)));
         self.tell_words(&mut rows, steps);
         self.tell_family(&mut rows);
         self.tell_reviews(&mut rows, &config);
@@ -262,7 +262,7 @@ impl<'a> FullItem<'a> {
             rows.add("parent", format!("{parent} ({})", self.known(parent)));
         }
         for child in &self.children {
-            let title = human::title(&child.title);
+            let title = format::title(&child.title);
             rows.add(
                 "child",
                 format!("{} ({}): {title}", child.task, child.status),
@@ -281,7 +281,10 @@ impl<'a> FullItem<'a> {
             rows.add("waits for", open.join(", "));
         }
         if task.state.rounds > 0 {
-            rows.add("rejected", human::count(task.state.rounds as usize, "time"));
+            rows.add(
+                "rejected",
+                format::count(task.state.rounds as usize, "time"),
+            );
         }
     }
 
@@ -315,7 +318,7 @@ impl<'a> FullItem<'a> {
         };
         let ago = |at: Timestamp| {
             let age = (self.now - at).to_std().unwrap_or_default();
-            format!("{} ago", human::age(age))
+            format!("{} ago", format::age(age))
         };
         let beat = ago(lease.heartbeat_at);
         match self.last_output {
@@ -389,7 +392,7 @@ impl<'a> FullItem<'a> {
         }
         let usd: f64 = self.runs.iter().map(|run| run.usage.usd).sum();
         if usd > 0.0 {
-            rows.add("cost", human::money(usd));
+            rows.add("cost", format::money(usd));
         }
         if !self.kept.is_empty() || task.commit().is_some() {
             let places = if self.kept.is_empty() {
@@ -435,7 +438,7 @@ struct Rows(String);
 impl Rows {
     fn add(&mut self, name: &str, value: impl Display) {
         let value = value.to_string();
-        let row = format!("  {name:<11} {}\n", human::one_line(&value));
+        let row = format!("  {name:<11} {}\n", format::one_line(&value));
         self.0.push_str(&row);
     }
 
@@ -484,9 +487,9 @@ fn answer(board: &Board, config: &Config, task: &Task, runs: &[Metadata]) -> Str
 fn beginning(words: &str) -> String {
     const MOST: usize = 40;
     let lines = || words.trim_matches('\n').lines();
-    let mut text = human::indented(lines().take(MOST).map(human::printable));
+    let mut text = format::indented(lines().take(MOST).map(format::printable));
     if let more @ 1.. = lines().count().saturating_sub(MOST) {
-        text.push_str(&format!("  … {} more\n", human::count(more, "line")));
+        text.push_str(&format!("  … {} more\n", format::count(more, "line")));
     }
     text
 }

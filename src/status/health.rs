@@ -2,14 +2,14 @@
 
 use chrono::TimeDelta;
 
-use crate::{CliError, Context, human};
+use crate::{CliError, Context, format};
 use tavern_core::activity::Activity;
 use tavern_core::lease::{Lease, Life};
 use tavern_core::task::Timestamp;
 use tavern_run::notices::channel_states;
 use tavern_run::run_name;
 use tavern_run::watch::{Health, health};
-use tavern_run::watcher::Watcher;
+use tavern_run::watcher_state::Watcher;
 use tavern_store::{Board, life};
 use tavern_sys::clock;
 
@@ -31,14 +31,14 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
     if let Some(watcher) = Watcher::of(board).filter(|watcher| now - watcher.looked < LATELY) {
         let mut words = format!(
             "tavern watch: {}",
-            human::count(watcher.looks as usize, "look")
+            format::count(watcher.looks as usize, "look")
         );
         words += &format!(", the last {} ago", age(watcher.looked, now));
         words.extend(
             watcher
                 .degraded
                 .iter()
-                .map(|why| format!(", degraded: {}", human::words(why))),
+                .map(|why| format!(", degraded: {}", format::words(why))),
         );
         context.out.record(&Record::Watcher(&watcher), words)?;
     }
@@ -46,7 +46,7 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
         let Some(failure) = &state.failure else {
             continue;
         };
-        let (why, next) = (human::words(&failure.why), clock::shown(failure.next));
+        let (why, next) = (format::words(&failure.why), clock::shown(failure.next));
         let words = format!("the channel `{name}` fails: {why}; next try at {next}");
         context.out.record(
             &Record::Channel {
@@ -93,7 +93,7 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
             "{} {}: {}",
             lease.task,
             lease.agent,
-            human::count(activity.steps as usize, "step")
+            format::count(activity.steps as usize, "step")
         )];
         words.extend(activity.tool.iter().map(|tool| format!("{tool} runs")));
         words.push(format!("seen {} ago", age(activity.seen, now)));
@@ -101,12 +101,12 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
             words.push(format!("got on {} ago", age(activity.progress_at, now)));
         }
         words.extend((activity.output > 0).then(|| spent(activity)));
-        words.extend((watched.nudges > 0).then(|| human::count(watched.nudges as usize, "nudge")));
-        let said = Some(&activity.said).filter(|said| !said.is_empty());
-        let said = said.map(|said| format!("\n  {}", human::words(said)));
+        words.extend((watched.nudges > 0).then(|| format::count(watched.nudges as usize, "nudge")));
+        let last_words = Some(&activity.last_words).filter(|last_words| !last_words.is_empty());
+        let last_words = last_words.map(|last_words| format!("\n  {}", format::words(last_words)));
         context
             .out
-            .record(&record, words.join(", ") + &said.unwrap_or_default())?;
+            .record(&record, words.join(", ") + &last_words.unwrap_or_default())?;
     }
     let is_any = !others.is_empty();
     let nothing = if is_any {
@@ -118,7 +118,7 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
 }
 
 fn age(since: Timestamp, now: Timestamp) -> String {
-    human::age((now - since).to_std().unwrap_or_default())
+    format::age((now - since).to_std().unwrap_or_default())
 }
 
 fn spent(activity: &Activity) -> String {

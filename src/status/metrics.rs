@@ -9,7 +9,7 @@ use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
 
 use super::record::Stats;
 use super::stats;
-use crate::human::Painted;
+use crate::format::Painted;
 use crate::overview::listing::WantedItems;
 use crate::overview::{AgentLine, Overview};
 use crate::{CliError, Context};

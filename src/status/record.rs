@@ -9,18 +9,18 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::outside_changes::OutsideReport;
 use crate::overview::listing::{ItemLine, NeedLine, QueueLine};
 use crate::overview::run_line::RunLine;
 use crate::overview::spending::SpendingLine;
 use crate::overview::{AgentLine, QuotaLine, Switched};
-use crate::strayed::Strayed;
 use tavern_core::activity::Activity;
 use tavern_core::lease::{Freshness, Lease};
 use tavern_core::steps::Steps;
 use tavern_core::task::{OnFailure, Status, Task, TaskId, Timestamp};
 use tavern_run::notices::ChannelState;
 use tavern_run::record::Metadata;
-use tavern_run::watcher::Watcher;
+use tavern_run::watcher_state::Watcher;
 
 /// A line of `tavern status --format json`, by its `kind`. More keys and kinds may come within a version.
 #[derive(JsonSchema, Serialize)]
@@ -76,7 +76,7 @@ pub(super) enum Record<'a> {
     Stats(&'a Stats),
     Digest(&'a DigestSums),
     Ended(&'a ItemEnd),
-    Strayed(&'a Strayed),
+    Strayed(&'a OutsideReport),
     Quota(&'a QuotaLine),
     Switch(&'a Switched),
     Then {

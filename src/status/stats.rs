@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::record::{Record, Share, SpentBy, Stats};
 use crate::overview::since::StandingSince;
-use crate::{CliError, Context, human};
+use crate::{CliError, Context, format};
 use tavern_core::event::Kind;
-use tavern_core::monitor::Deed;
+use tavern_core::monitor::Reaction;
 use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_run::readiness::texts;
 use tavern_run::record::{Metadata, runs, spent_by_ended};
-use tavern_run::watcher::Watcher;
+use tavern_run::watcher_state::Watcher;
 use tavern_store::{Board, Entry, Queue, tail_log};
 use tavern_sys::clock;
 
@@ -135,21 +135,21 @@ impl Stats {
         let mut words: Vec<String> = self
             .diagnoses
             .iter()
-            .map(|(symptom, count)| format!("{count} {}", human::word(symptom)))
+            .map(|(symptom, count)| format!("{count} {}", format::word(symptom)))
             .collect();
         words.extend(
             done.into_iter()
                 .filter(|(_, count)| *count > 0)
-                .map(|(what, count)| human::count(count, what)),
+                .map(|(what, count)| format::count(count, what)),
         );
         words.extend((self.learnings_told > 0).then(|| {
             format!(
                 "{} delivered",
-                human::count(self.learnings_told, "learning")
+                format::count(self.learnings_told, "learning")
             )
         }));
         if let Some(watcher) = &self.watcher {
-            words.push(human::count(
+            words.push(format::count(
                 usize::try_from(watcher.looks).unwrap_or(usize::MAX),
                 "look",
             ));
@@ -164,13 +164,13 @@ impl Stats {
     fn words(&self) -> String {
         let time = |seconds: Option<i64>| {
             seconds.map_or("-".to_owned(), |seconds| {
-                human::age(Duration::from_secs(seconds.unsigned_abs()))
+                format::age(Duration::from_secs(seconds.unsigned_abs()))
             })
         };
         let mut depth: Vec<String> = self
             .depth
             .iter()
-            .map(|(status, count)| format!("{count} {}", human::word(status)))
+            .map(|(status, count)| format!("{count} {}", format::word(status)))
             .collect();
         if depth.is_empty() {
             depth.push("no items".to_owned());
@@ -185,16 +185,16 @@ impl Stats {
             self.completed,
             self.claims,
             self.retries,
-            human::count(self.dead_letters, "dead letter"),
+            format::count(self.dead_letters, "dead letter"),
         );
         text.extend(self.supervision());
         if self.usd <= 0.0 && self.tokens == 0 {
             return text;
         }
-        let (money, tokens) = (human::money(self.usd), human::short(self.tokens));
+        let (money, tokens) = (format::money(self.usd), format::short(self.tokens));
         text.push_str(&format!(
             "\nspent       {money}, {tokens} tokens in {}",
-            human::count(self.runs, "run")
+            format::count(self.runs, "run")
         ));
         let SpentBy {
             task,
@@ -221,10 +221,10 @@ impl Stats {
                 });
             }
             for (name, share) in shares.iter().take(FEW) {
-                let (usd, tokens) = (human::money(share.usd), human::short(share.tokens));
+                let (usd, tokens) = (format::money(share.usd), format::short(share.tokens));
                 text.push_str(&format!(
                     "\n  {way:<6} {usd:>9} {tokens:>7} tokens  {}",
-                    human::words(name)
+                    format::words(name)
                 ));
             }
             if shares.len() > FEW {
@@ -280,11 +280,11 @@ fn measure<'a>(stats: &mut Stats, entries: &'a [Entry], now: Timestamp) -> Stand
                     .map(|symptom| stats.diagnoses.entry(symptom.as_str()).or_default());
                 symptom.into_iter().for_each(|count| *count += 1);
                 match entry.deed {
-                    Some(Deed::Nudged(_)) => stats.nudges += 1,
-                    Some(Deed::Paused) => stats.pauses += 1,
-                    Some(Deed::Restarted) => stats.restarts += 1,
-                    Some(Deed::Ended) => stats.ends += 1,
-                    Some(Deed::Noted | Deed::Notified) | None => {}
+                    Some(Reaction::Nudged(_)) => stats.nudges += 1,
+                    Some(Reaction::Paused) => stats.pauses += 1,
+                    Some(Reaction::Restarted) => stats.restarts += 1,
+                    Some(Reaction::Ended) => stats.ends += 1,
+                    Some(Reaction::Noted | Reaction::Notified) | None => {}
                 }
             }
             Kind::Failed | Kind::SentBack | Kind::Reaped => {

@@ -17,7 +17,7 @@ use tavern_core::key::Key;
 use tavern_core::lease::{Life, Work};
 use tavern_core::new_item::NewItem;
 use tavern_core::task::{PERSON, Status, TaskId, Timestamp};
-use tavern_store::{Entry, Error, NamedItem, Note, Seek, TextChange, tail_log};
+use tavern_store::{ClaimRequest, Entry, Error, NamedItem, Note, TextChange, tail_log};
 use tavern_sys::clock::at_moment;
 
 use crate::dice::share;
@@ -570,7 +570,7 @@ impl Real {
             reviewers: vec!["reviewer".into()],
         };
         let claim = |agent: &str, role: &str, item| {
-            let seek = Seek {
+            let seek = ClaimRequest {
                 item: Some(NamedItem::Id(task(item))),
                 ..seek(agent, role, LEASE)
             };

@@ -7,7 +7,7 @@ use tavern_core::key::Key;
 use tavern_core::states::StateKeys;
 use tavern_core::task::{Status, Task, TaskId};
 use tavern_store::config::Config;
-use tavern_store::{Board, Entry, Seek, no_process, tail_log};
+use tavern_store::{Board, ClaimRequest, Entry, no_process, tail_log};
 
 use crate::support::Scratch;
 
@@ -180,8 +180,8 @@ pub fn board(scratch: &Scratch) -> Board {
 }
 
 /// A claimer of any item in its turn, with a lease of so many seconds.
-pub fn seek(agent: &str, role: &str, seconds: u32) -> Seek {
-    Seek {
+pub fn seek(agent: &str, role: &str, seconds: u32) -> ClaimRequest {
+    ClaimRequest {
         roles: Config::default().known_roles(),
         is_chat: false,
         agent: agent.into(),

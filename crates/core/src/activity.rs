@@ -34,7 +34,7 @@ pub struct Activity {
     /// The running tool, if any.
     pub tool: Option<String>,
     /// Beginning of its last message.
-    pub said: String,
+    pub last_words: String,
     /// Tokens written.
     pub output: u64,
     pub usd: f64,

@@ -403,7 +403,7 @@ mod tests {
 
     use super::*;
     use crate::lossless::documents;
-    use crate::with_states::with_states;
+    use crate::parse_with_states::with_states;
 
     const ALL: Policy = Policy {
         after: None,

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::document::{Document, Item};
 use crate::eligible::{OWN_DEPENDENCY, no_such_item, waits_for_own};
 use crate::merge::marks;
-use crate::near::nearest;
 use crate::problem::Problem;
+use crate::suggestion::nearest;
 use crate::task::{BadId, Status, TaskId};
 
 /// The problems found. Documents and items are given by their index in the given slices.

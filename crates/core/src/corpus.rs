@@ -2,10 +2,10 @@
 
 use crate::document::{Document, Item, open, parse, parse_as_markdown};
 use crate::lane::LaneKind;
+use crate::parse_with_states::with_states;
 use crate::problem::Severity;
 use crate::state::Phase;
 use crate::task::{Budget, Consent, Expected, Mode, OnFailure, State, Status, Task, TaskId};
-use crate::with_states::with_states;
 
 /// An item with these keys, as it reads with the status.
 pub(super) fn task_with(status: Status, keys: &str) -> Task {

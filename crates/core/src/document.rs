@@ -21,34 +21,34 @@ use crate::states::States;
 use crate::task::{Status, Task, TaskId, Timestamp};
 
 use all_names::AllNames;
-pub use alone::{Written, parse_alone};
-use headed::{Headed, Stating};
+pub use foreign_checkboxes::meaning_of_mark;
+use heading_rules::{Headed, Stating};
 pub use keys::STAYS_TITLE;
 pub use outline::Outline;
-pub use own_state::meaning_of_mark;
 #[cfg(test)]
 pub(crate) use reader::parse_as_markdown;
 pub use reader::{open, parse, title_of};
+pub use single_item::{Written, parse_alone};
 
 mod all_names;
-mod alone;
-mod apart;
-mod around;
-mod below;
-mod guards;
-mod headed;
+mod context;
+mod dependencies;
+mod disambiguate;
+mod foreign_checkboxes;
+mod heading_rules;
 mod items;
 mod kanban;
+mod key_lines;
 mod keys;
-mod named;
+mod name_parser;
 mod names;
 mod outline;
-mod own_state;
+mod own_lines;
 mod phrase;
 mod reader;
-mod stated;
-mod under;
-mod waits;
+mod sections;
+mod single_item;
+mod stray_guards;
 
 /// A queue document with the places of its parts.
 #[derive(Clone, Debug, Default)]

@@ -10,8 +10,8 @@ use crate::lane::{self, LaneKind, LanePlace};
 use crate::markup;
 use crate::metadata::Key;
 use crate::patch::{Patch, in_place, is_said, said};
+use crate::position::{Insertion, ItemPosition};
 use crate::state::State;
-use crate::stood::{Berth, Stood};
 use crate::task::{Status, TaskId};
 use crate::text::{Edit, apply, apply_within};
 
@@ -23,7 +23,12 @@ impl<'t> Document<'t> {
     }
 
     /// As [`Document::change`], but the item goes back to where it `stood`, if that place still exists.
-    pub fn change_back(&self, item: &Item<'_>, patch: &Patch, stood: Option<&Stood>) -> Vec<Edit> {
+    pub fn change_back(
+        &self,
+        item: &Item<'_>,
+        patch: &Patch,
+        stood: Option<&ItemPosition>,
+    ) -> Vec<Edit> {
         let Some(status) = patch.status else {
             let is_there = |key: &Key| self.fields(item).get(*key).is_some();
             let changes = |(key, value): &(Key, Option<_>)| value.is_some() || is_there(key);
@@ -78,7 +83,7 @@ impl<'t> Document<'t> {
         &self,
         item: &Item<'_>,
         status: Status,
-        stood: Option<&Stood>,
+        stood: Option<&ItemPosition>,
         own: impl Fn(LanePlace) -> Vec<Edit>,
     ) -> Vec<Edit> {
         match self.goal(item, status, stood) {
@@ -88,7 +93,12 @@ impl<'t> Document<'t> {
     }
 
     /// Returns where the item goes for that status; `None` if it stays.
-    fn goal(&self, item: &Item<'_>, status: Status, stood: Option<&Stood>) -> Option<Destination> {
+    fn goal(
+        &self,
+        item: &Item<'_>,
+        status: Status,
+        stood: Option<&ItemPosition>,
+    ) -> Option<Destination> {
         let (here, kind) = (self.place(item), self.lane_kind_of(status));
         if matches!(here, LanePlace::Nested(_)) || here == LanePlace::Lane(kind) {
             return None;
@@ -106,7 +116,7 @@ impl<'t> Document<'t> {
     }
 
     /// Returns the place where an item stood in a lane of that kind; `None` if it no longer exists.
-    fn goal_by(&self, stood: &Stood, kind: LaneKind) -> Option<Destination> {
+    fn goal_by(&self, stood: &ItemPosition, kind: LaneKind) -> Option<Destination> {
         let berth = self.berth(stood, kind)?;
         let place = berth.lane.map_or(LanePlace::Loose, |lane| {
             LanePlace::Lane(self.lanes()[lane].kind)
@@ -184,7 +194,12 @@ impl<'t> Document<'t> {
 
     /// Returns the edits that put a block back where it stood, with the status of that place. Falls back to
     /// [`Document::add`] if nothing of that place is left.
-    pub(crate) fn put_in(&self, status: Status, block: &str, stood: Option<&Stood>) -> Vec<Edit> {
+    pub(crate) fn put_in(
+        &self,
+        status: Status,
+        block: &str,
+        stood: Option<&ItemPosition>,
+    ) -> Vec<Edit> {
         let goal = stood.and_then(|stood| self.goal_by(stood, self.lane_kind_of(status)));
         let there = goal.and_then(|goal| {
             let shown = |block: &str| {
@@ -252,7 +267,7 @@ impl<'t> Document<'t> {
         item: &Item<'_>,
         block: &str,
         status: Option<Status>,
-        stood: Option<&Stood>,
+        stood: Option<&ItemPosition>,
     ) -> Vec<Edit> {
         let status = status.filter(|status| *status != item.status);
         let Some(status) = status else {
@@ -388,7 +403,7 @@ impl<'t> Document<'t> {
 
     /// Returns the spot between the position's neighbors, with blank lines where there were some; else the
     /// end of the text under its headings.
-    fn spot_at(&self, berth: &Berth, stood: &Stood) -> Option<Spot> {
+    fn spot_at(&self, berth: &Insertion, stood: &ItemPosition) -> Option<Spot> {
         let is_spaced = stood.is_spaced;
         let is_own = |item: &&Item<'_>| {
             berth
@@ -722,19 +737,19 @@ impl<'t> Document<'t> {
                 .items()
                 .iter()
                 .filter(|item| !went(item))
-                .map(|item| old.told(item));
+                .map(|item| old.summary(item));
             let are = new
                 .items()
                 .iter()
                 .filter(|item| !came(item))
-                .map(|item| new.told(item));
+                .map(|item| new.summary(item));
             stay.eq(are) && old.front() == new.front() && holds(&new)
         };
         is_same.then_some(text)
     }
 
     /// Returns the properties of an untouched item that must stay the same.
-    pub(crate) fn told(&self, item: &Item<'_>) -> (&'t str, Status, Option<TaskId>, bool, bool) {
+    pub(crate) fn summary(&self, item: &Item<'_>) -> (&'t str, Status, Option<TaskId>, bool, bool) {
         (
             self.block(item).trim_end(),
             item.status,

@@ -11,7 +11,7 @@ use super::problem::listed;
 use super::status::Purpose;
 use super::task::{OnFailure, PERSON, Status, Task, TaskId, Timestamp};
 use super::touches::shared;
-use crate::near;
+use crate::suggestion;
 
 /// Role of an item when neither the item nor its queue sets one.
 pub const DEFAULT_ROLE: &str = "coder";
@@ -159,7 +159,7 @@ pub enum Lack {
 
 /// Untrusted files and items: nothing of them is run or sent to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {}", .doubt.told(), listed(.what))]
+#[error("{}: {}", .doubt.words(), listed(.what))]
 pub struct Untrusted {
     /// Files of the board, and items.
     pub what: Vec<String>,
@@ -177,7 +177,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    fn told(self) -> &'static str {
+    fn words(self) -> &'static str {
         match self {
             Doubt::ByGit => "untrusted changes from git",
             Doubt::FromOutside => "untrusted text from outside this repository",
@@ -260,7 +260,7 @@ impl Lack {
     }
 
     /// Returns a more exact reason within `document`: a dependency may be a line with its owner's mark.
-    pub fn told_in(self, document: &Document<'_>) -> Lack {
+    pub fn described_in(self, document: &Document<'_>) -> Lack {
         let own = match &self {
             Lack::Dependencies(open) => open
                 .iter()
@@ -406,7 +406,7 @@ pub fn for_roles<'i, 't>(
             .chain(&roles.reviewing)
             .map(String::as_str)
     };
-    let is_of_none = |role: &str| near::nearest(role, known()).is_none();
+    let is_of_none = |role: &str| suggestion::nearest(role, known()).is_none();
     let is_title = item.role.as_deref().is_some_and(is_of_none);
     let titled = if is_title {
         with_role_in_title(document, item)
@@ -668,7 +668,7 @@ fn is_due(item: &Item<'_>, now: Timestamp) -> Result<(), Lack> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::with_states::with_states;
+    use crate::parse_with_states::with_states;
 
     #[test]
     fn what_waits_or_is_in_review_says_what_it_lacks() {

@@ -15,10 +15,10 @@ use crate::key::{Key, Owner, Shape};
 use crate::lane::LaneKind;
 use crate::markup;
 use crate::metadata::{Field, broken_yaml, is_word, read_field};
-use crate::near::{mistyped, nearest};
 use crate::period::Period;
 use crate::problem::{Problem, Severity};
 use crate::status::{Consent, Expected, words};
+use crate::suggestion::{mistyped, nearest};
 use crate::watch_rules::WatchSetting;
 use crate::yaml;
 

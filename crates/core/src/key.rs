@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use crate::id::{BadId, TaskId};
 use crate::lane::LaneKind;
-use crate::near::{mistyped, slipped};
 use crate::status::{Expected, Mode, OnFailure, Status};
+use crate::suggestion::{mistyped, slipped};
 
 /// The required shape of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! Knows nothing of Markdown: a heading comes as its bare text.
 
-use crate::near::mistyped;
 use crate::status::Status;
+use crate::suggestion::mistyped;
 
 /// The meaning of a lane's heading for the items beneath it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

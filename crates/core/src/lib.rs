@@ -3,9 +3,9 @@
 //! Pure: no files, clock, environment, processes or printing, and nothing here fails on any input. Problems
 //! of a document are returned as [`problem::Problem`]s beside the document, and broken rules as a `Refusal`.
 
-pub mod near;
 pub mod nearest;
 pub mod printable;
+pub mod suggestion;
 pub mod yaml;
 
 pub mod activity;
@@ -15,6 +15,7 @@ pub mod cap;
 pub mod check;
 pub mod children;
 pub mod document;
+pub mod duplicate_ids;
 pub mod edit;
 pub mod front;
 pub mod id;
@@ -23,7 +24,6 @@ pub mod lane;
 pub mod learning;
 pub mod marked_item;
 pub mod markup;
-pub mod mend;
 pub mod merge;
 pub mod metadata;
 pub mod monitor;
@@ -32,6 +32,7 @@ pub mod notice;
 pub mod number_or_text;
 pub mod patch;
 pub mod period;
+pub mod position;
 pub mod problem;
 pub mod rewrite;
 pub mod rule;
@@ -43,7 +44,6 @@ pub mod state;
 pub mod states;
 pub mod status;
 pub mod steps;
-pub mod stood;
 pub mod task;
 pub mod text;
 pub mod timetable;
@@ -57,11 +57,11 @@ pub mod event;
 pub mod lease;
 pub mod need;
 pub mod plan;
-pub mod wake;
+pub mod planner_wake;
 
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod lossless;
 #[cfg(test)]
-mod with_states;
+mod parse_with_states;

@@ -329,7 +329,7 @@ fn filled_lines(text: &str) -> Vec<String> {
 
 /// Returns the way an item reads. If `named` comes or goes, its text may become an error.
 fn told(document: &Document<'_>, item: &Item<'_>, named: Option<&TaskId>) -> String {
-    let (block, status, id, nested, quarantined) = document.told(item);
+    let (block, status, id, nested, quarantined) = document.summary(item);
     format!(
         "{:?}",
         (block, status, id, nested, quarantined && named.is_none())

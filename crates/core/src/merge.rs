@@ -12,36 +12,36 @@ use crate::patch::said;
 use crate::task::{Status, TaskId};
 
 use conflict::Bound;
+use diff3::{Stretch, matches, weave};
 use fields::{bodies, line_and_block};
 use lines::by_lines;
-use narrow::{Part, narrowed, take_items, without_beginnings};
-use one::{One, Region, Side, directly_in};
-use settled::{Expected, settled};
+use merge_item::{One, Region, Side, directly_in};
+use minimize_conflicts::{Part, narrowed, take_items, without_beginnings};
+use output::{Atom, BareLine, Piece, Resolution, Stand, pieces, written};
+use repair::{Expected, settled};
 use versions::{by_contradiction, common_head, marked, marked_versions, versions};
-use weave::{Stretch, matches, weave};
-use written::{Atom, BareLine, Fate, Piece, Stand, pieces, written};
 
 pub use changed::{Changed, changes, prose};
 pub use conflict::is_called;
 pub use conflict::{Conflict, marks};
-pub use one::bare;
-pub use pair::Named;
-pub use pair::is_typed_on;
-pub(crate) use pair::{ALIKE, likeness};
+pub use matching::Named;
+pub use matching::is_typed_on;
+pub(crate) use matching::{ALIKE, likeness};
+pub use merge_item::bare;
 
 mod changed;
 mod conflict;
+mod diff3;
 mod fields;
 mod lines;
-mod narrow;
-mod one;
-mod pair;
-mod settled;
+mod matching;
+mod merge_item;
+mod minimize_conflicts;
+mod output;
+mod repair;
 #[cfg(test)]
 mod tests;
 mod versions;
-mod weave;
-mod written;
 
 /// The byte order mark.
 const MARK: char = '\u{feff}';
@@ -197,9 +197,10 @@ impl<'m, 't> Merging<'m, 't> {
     /// Merges a stretch: the whole document, or the text under an item's first line, `indent` columns in.
     fn region(&mut self, parts: &[Region<'m, 't>; 3], indent: Option<usize>) -> Vec<Piece> {
         let slots = self.slots(parts);
-        let mut fates: Vec<Fate> = slots.iter().map(|slot| self.fate(*slot, indent)).collect();
+        let mut fates: Vec<Resolution> =
+            slots.iter().map(|slot| self.fate(*slot, indent)).collect();
         let all = self.atoms(parts, &slots);
-        let only_still = |atoms: &[Atom<'t>], fates: &[Fate]| -> Vec<Atom<'t>> {
+        let only_still = |atoms: &[Atom<'t>], fates: &[Resolution]| -> Vec<Atom<'t>> {
             let is_still = |atom: &Atom<'_>| !matches!(atom, Atom::Item(slot) if fates[*slot].stand != Stand::Still);
             atoms.iter().copied().filter(is_still).collect()
         };
@@ -312,10 +313,10 @@ impl<'m, 't> Merging<'m, 't> {
 
     /// Matches the items of the three versions.
     fn slots(&self, [base, ours, theirs]: &[Region<'m, 't>; 3]) -> Vec<Trio<'m, 't>> {
-        let mut pairs = [ours, theirs].map(|side| pair::pair(&base.items, &side.items));
-        pair::know_named(&base.items, self.named, &ours.items, &mut pairs[0]);
-        pair::agree_on_ids(&base.items, [&ours.items, &theirs.items], &mut pairs);
-        pair::keep_ended_apart(&base.items, [&ours.items, &theirs.items], &mut pairs);
+        let mut pairs = [ours, theirs].map(|side| matching::pair(&base.items, &side.items));
+        matching::know_named(&base.items, self.named, &ours.items, &mut pairs[0]);
+        matching::agree_on_ids(&base.items, [&ours.items, &theirs.items], &mut pairs);
+        matching::keep_ended_apart(&base.items, [&ours.items, &theirs.items], &mut pairs);
         let [to_ours, to_theirs] = pairs;
         let found =
             |side: &Region<'m, 't>, place: Option<usize>| place.map(|place| side.items[place]);
@@ -331,7 +332,7 @@ impl<'m, 't> Merging<'m, 't> {
                 .collect()
         };
         let (mine, others) = (rest(ours, &to_ours), rest(theirs, &to_theirs));
-        let same = pair::pair(&mine, &others);
+        let same = matching::pair(&mine, &others);
         let mut left: Vec<Option<One<'m, 't>>> = others.into_iter().map(Some).collect();
         for (one, place) in mine.into_iter().zip(same) {
             // Two new items without a common ID, and only with similar titles, are different items.
@@ -385,8 +386,8 @@ impl<'m, 't> Merging<'m, 't> {
         })
     }
 
-    fn fate(&mut self, slot: Trio<'m, 't>, indent: Option<usize>) -> Fate {
-        let nowhere = Fate {
+    fn fate(&mut self, slot: Trio<'m, 't>, indent: Option<usize>) -> Resolution {
+        let nowhere = Resolution {
             stand: Stand::Nowhere,
             text: String::new(),
             status: None,
@@ -417,7 +418,7 @@ impl<'m, 't> Merging<'m, 't> {
         }
         // A new item takes the status of its place.
         let status = slot[0].map(|_| one.item.status);
-        Fate {
+        Resolution {
             stand: Stand::As(side),
             text: one.block().to_owned(),
             status,
@@ -442,7 +443,7 @@ impl<'m, 't> Merging<'m, 't> {
         mine: One<'m, 't>,
         other: One<'m, 't>,
         indent: Option<usize>,
-    ) -> Fate {
+    ) -> Resolution {
         let is_whole = indent.is_none();
         let old_status = base.map(|base| base.item.status);
         let (my_status, other_status) = (mine.item.status, other.item.status);
@@ -501,7 +502,7 @@ impl<'m, 't> Merging<'m, 't> {
             (self.fields(base, mine, other, winner), None)
         };
         if !is_whole {
-            return Fate {
+            return Resolution {
                 stand,
                 text,
                 status: None,
@@ -514,7 +515,7 @@ impl<'m, 't> Merging<'m, 't> {
         let One { document, item } = if side == Side::Ours { mine } else { other };
         let status = item.status;
         if source == Some(side) || (winner.is_none() && source.is_some()) {
-            return Fate {
+            return Resolution {
                 stand,
                 text,
                 status: Some(status),
@@ -522,7 +523,7 @@ impl<'m, 't> Merging<'m, 't> {
         }
         // The text of one side goes to the place of the other, so box and key must show that place's status.
         let text = said(&text, status, document.place(item), document.lane_set);
-        Fate {
+        Resolution {
             stand,
             text,
             status: Some(status),

@@ -91,7 +91,7 @@ enum Advice {
 /// The reaction to a trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum Reaction {
     /// The agent can't be reached, so people are notified.
     Noted,
     /// People are notified, beside the log.
@@ -112,7 +112,7 @@ pub struct Watched {
     /// Nudges since the last progress.
     pub nudges: u32,
     /// Troubles reported since then.
-    told: Vec<(Symptom, u64)>,
+    reported: Vec<(Symptom, u64)>,
     progress: u32,
     /// Steps at the last recovery.
     recovered: u32,
@@ -162,7 +162,7 @@ pub fn treat(
     troubles: Vec<Trouble>,
     rules: &WatchRules,
     watched: &mut Watched,
-) -> Option<(Trouble, Deed)> {
+) -> Option<(Trouble, Reaction)> {
     // As many successes as failures are judged by count as a recovery.
     let has_recovered = activity.has_done_well(rules.failures + 2, watched.recovered);
     if watched.progress != activity.progress || has_recovered {
@@ -171,64 +171,71 @@ pub fn treat(
     }
     let mut news: Vec<Trouble> = troubles
         .into_iter()
-        .filter(|it| !watched.told.contains(&(it.symptom, it.occurrence)))
+        .filter(|it| !watched.reported.contains(&(it.symptom, it.occurrence)))
         .collect();
     // One trouble per look: the worst.
     news.sort_by_key(|it| std::cmp::Reverse(it.advice));
     let worst = news.into_iter().next();
     worst.map(|trouble| {
-        watched.told.push((trouble.symptom, trouble.occurrence));
+        watched.reported.push((trouble.symptom, trouble.occurrence));
         let deed = watched.deed(activity, &trouble, rules);
         (trouble, deed)
     })
 }
 
-impl Deed {
+impl Reaction {
     /// Returns true if the reaction ends the run.
     pub fn ends(self) -> bool {
-        matches!(self, Deed::Restarted | Deed::Paused | Deed::Ended)
+        matches!(
+            self,
+            Reaction::Restarted | Reaction::Paused | Reaction::Ended
+        )
     }
 }
 
 impl Watched {
     /// Returns true if this breach was reported to the run before.
     pub fn knows_of(&self, breach: &Breach) -> bool {
-        self.told
+        self.reported
             .contains(&(Symptom::Violation, occurrence(breach)))
     }
 
     /// Returns true if the run got two or more nudges, and this symptom was reported without progress since.
     pub fn is_told_in_vain(&self, symptom: Symptom) -> bool {
-        self.nudges > 1 && self.told.iter().any(|(told, _)| *told == symptom)
+        self.nudges > 1
+            && self
+                .reported
+                .iter()
+                .any(|(reported, _)| *reported == symptom)
     }
 
     /// Resets the nudges after progress, so that the next one is gentle again. Troubles of calls and time are
     /// not repeated.
     pub fn forgive(&mut self) {
         self.nudges = 0;
-        self.told
+        self.reported
             .retain(|(symptom, _)| !matches!(symptom, Symptom::Stuck | Symptom::Runaway));
     }
 
-    fn deed(&mut self, activity: &Activity, trouble: &Trouble, rules: &WatchRules) -> Deed {
+    fn deed(&mut self, activity: &Activity, trouble: &Trouble, rules: &WatchRules) -> Reaction {
         let is_enough = rules.nudges > 0 && self.nudges >= rules.nudges;
         match trouble.advice {
-            Advice::Note => Deed::Noted,
-            Advice::Notify => Deed::Notified,
-            Advice::End => Deed::Ended,
-            Advice::Pause if trouble.symptom == Symptom::Violation => Deed::Paused,
-            _ if !activity.hears => Deed::Noted,
-            Advice::Warn => Deed::Nudged(Urgency::Warning),
-            Advice::Mention => Deed::Nudged(Urgency::Hint),
+            Advice::Note => Reaction::Noted,
+            Advice::Notify => Reaction::Notified,
+            Advice::End => Reaction::Ended,
+            Advice::Pause if trouble.symptom == Symptom::Violation => Reaction::Paused,
+            _ if !activity.hears => Reaction::Noted,
+            Advice::Warn => Reaction::Nudged(Urgency::Warning),
+            Advice::Mention => Reaction::Nudged(Urgency::Hint),
             Advice::Nudge if !is_enough => {
                 self.nudges += 1;
-                Deed::Nudged(match self.nudges {
+                Reaction::Nudged(match self.nudges {
                     1 => Urgency::Hint,
                     2 | 3 => Urgency::Warning,
                     _ => Urgency::Critical,
                 })
             }
-            Advice::Nudge | Advice::Pause => Deed::Paused,
+            Advice::Nudge | Advice::Pause => Reaction::Paused,
         }
     }
 }
@@ -368,7 +375,7 @@ mod tests {
         activity: Activity,
         watched: Watched,
         now: Timestamp,
-        found: Vec<(Symptom, Deed)>,
+        found: Vec<(Symptom, Reaction)>,
     }
 
     impl Run {
@@ -435,14 +442,17 @@ mod tests {
         assert!(
             run.found
                 .iter()
-                .all(|(_, deed)| *deed == Deed::Nudged(Urgency::Hint)),
+                .all(|(_, deed)| *deed == Reaction::Nudged(Urgency::Hint)),
             "{:?}",
             run.found
         );
         // Without recovery the run is paused.
         let mut run = Run::begin();
         (0..40).for_each(|call| run.call(call, false, Effect::Look));
-        assert_eq!(run.found.last().map(|(_, deed)| *deed), Some(Deed::Paused));
+        assert_eq!(
+            run.found.last().map(|(_, deed)| *deed),
+            Some(Reaction::Paused)
+        );
     }
 
     #[test]
@@ -455,7 +465,7 @@ mod tests {
             run.look();
         }
         let nudged = [Urgency::Hint, Urgency::Warning, Urgency::Warning]
-            .map(|urgency| (Symptom::Stuck, Deed::Nudged(urgency)));
+            .map(|urgency| (Symptom::Stuck, Reaction::Nudged(urgency)));
         assert_eq!(run.found, nudged);
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::event::Kind;
 use super::id::TaskId;
-use super::monitor::{Deed, Symptom};
+use super::monitor::{Reaction, Symptom};
 use super::status::{Status, Timestamp, words};
 
 words! {
@@ -57,14 +57,14 @@ pub struct Notice {
 pub fn kind_of(
     event: Kind,
     moved: Option<(Status, Status)>,
-    found: Option<(Symptom, Deed)>,
+    found: Option<(Symptom, Reaction)>,
 ) -> Option<(NoticeKind, NoticeSeverity)> {
     match (found, moved) {
         (Some((Symptom::Spent, _)), _) => Some((NoticeKind::Budget, NoticeSeverity::Critical)),
         (Some((Symptom::Spending, _)), _) => Some((NoticeKind::Budget, NoticeSeverity::Warning)),
         // Its question gets a notice.
-        (Some((_, Deed::Paused)), _) => None,
-        (Some((_, Deed::Notified | Deed::Ended)), _) => {
+        (Some((_, Reaction::Paused)), _) => None,
+        (Some((_, Reaction::Notified | Reaction::Ended)), _) => {
             Some((NoticeKind::Trouble, NoticeSeverity::Warning))
         }
         (Some(_), _) => Some((NoticeKind::Trouble, NoticeSeverity::Info)),

@@ -10,9 +10,9 @@ use crate::document::{Document, Item, parse};
 use crate::eligible::DEFAULT_ROLE;
 use crate::front::Front;
 use crate::metadata::{Key, KeyUse, Meaning};
-use crate::near::nearest;
 use crate::new_item::{NewItem, render, written_ids};
 use crate::problem::{Problem, Severity};
+use crate::suggestion::nearest;
 use crate::task::{BadId, Expected, State, Status, Task, TaskId};
 
 /// Limits of a plan.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::document::{Document, Item, parse};
 use crate::markup;
-use crate::stood::Stood;
+use crate::position::ItemPosition;
 use crate::task::Status;
 use crate::text::{Edit, apply};
 
@@ -68,7 +68,7 @@ pub fn set_item_by(
     document: &Document<'_>,
     item: Option<&Item<'_>>,
     was: Option<(&str, Option<Status>)>,
-    stood: Option<&Stood>,
+    stood: Option<&ItemPosition>,
 ) -> Vec<Edit> {
     match (item, was) {
         (None, None) => Vec::new(),

@@ -13,7 +13,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use croner::{Cron, Direction};
 
 use super::status::Timestamp;
-use crate::near::nearest;
+use crate::suggestion::nearest;
 
 /// Maximum number of past times that are considered.
 pub const MOST_PASSED: usize = 100;

@@ -25,7 +25,7 @@ use super::history::path_of;
 use super::program::{THOROUGH, pathspec, records};
 use super::repository::Checkout;
 use super::salvage::Index;
-use super::separate::{Compared, separated};
+use super::successive_changes::{Compared, separated};
 use super::worktree::Furnished;
 use super::{CommitId, GitError, Repository};
 

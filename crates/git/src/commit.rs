@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::baseline::{Baseline, refuse_mixed};
 use super::branch::oid;
-use super::cell::gitlinks;
 use super::program::{THOROUGH, pathspec};
 use super::repository::Checkout;
+use super::sandbox_git_dir::gitlinks;
 use super::{Changes, CommitId, GitError, Head, Repository};
 use tavern_sys::files;
 

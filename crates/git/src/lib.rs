@@ -7,59 +7,59 @@
 //! nor its `HEAD`, whatever its state. Only linked worktrees that are registered in this repository are changed or
 //! removed. No hook of the user's runs. `specs/git.md` is the contract in words.
 
-mod arrivals;
+mod ancestry_cache;
 mod baseline;
 mod board_branch;
 mod branch;
-mod cell;
+mod branch_tips;
 mod changes;
-mod clean_up;
 mod commit;
 mod commit_id;
 mod config_files;
-mod endless;
 mod error;
 mod filter;
-mod followed;
+mod gc_guard;
 mod glob;
 mod history;
 mod identity;
-mod inner;
-mod links;
 mod lock;
 mod merge;
-mod outside;
-mod own;
+mod nested_repos;
 mod program;
 mod provenance;
+mod reflog_history;
 mod registration;
 mod repository;
+mod run_git_dir;
 mod salvage;
-mod separate;
+mod sandbox_git_dir;
 mod setting;
+mod special_files;
 mod stale_lock;
-mod tips;
+mod submodule_links;
+mod successive_changes;
+mod tamper_check;
 mod tracked;
 mod worktree;
 
 #[cfg(test)]
 mod fixture;
 
-pub use arrivals::{Arrival, Carrier};
 pub use board_branch::BOARD_BRANCH;
 pub use branch::is_branch_name;
-pub use cell::LeftCell;
+pub use branch_tips::{LastWord, reflog_action};
 pub use changes::Changes;
 pub use commit_id::{BadCommitId, CommitId};
 pub use error::{GitError, GitErrorKind, UNSHALLOW, not_removed};
 pub use glob::matches;
 pub use history::{CommitSummary, PatchText};
-pub use inner::Bundle;
-pub use links::SubmoduleLink;
 pub use merge::{Follow, Merge, MergeConflict};
-pub use outside::{Outside, OutsideChange};
-pub use own::{CellLeft, KeptRef};
+pub use nested_repos::Bundle;
+pub use reflog_history::{Arrival, Carrier};
 pub use repository::{Head, Repository};
+pub use run_git_dir::{CellLeft, KeptRef};
 pub use salvage::Salvage;
-pub use tips::{LastWord, reflog_action};
+pub use sandbox_git_dir::LeftCell;
+pub use submodule_links::SubmoduleLink;
+pub use tamper_check::{Outside, OutsideChange};
 pub use worktree::Furnished;

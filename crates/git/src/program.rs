@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::endless::remove_endless;
 use super::filter::{FILTERS, Overruled, in_sandbox};
 use super::lock::FileLock;
 use super::repository::Checkout;
+use super::special_files::remove_endless;
 use super::stale_lock::{LOCK_PATIENCE, LOCK_PAUSE};
 use super::{GitError, Repository};
 use tavern_sys::clock;

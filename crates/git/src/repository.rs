@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use git2::{Binding, ErrorClass, ErrorCode, Oid, RepositoryOpenFlags};
 
-use super::clean_up::CleanUpHeld;
 use super::config_files::ConfigFiles;
-use super::endless::remove_endless;
+use super::gc_guard::CleanUpHeld;
 use super::registration::{self, RegisteredHead, Registration};
+use super::special_files::remove_endless;
 use super::{CommitId, GitError};
 use tavern_sys::process::{Spec, run_program};
 

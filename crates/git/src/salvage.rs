@@ -11,10 +11,10 @@ use git2::Oid;
 use tempfile::TempDir;
 
 use super::branch::oid;
-use super::cell::gitlinks;
 use super::history::path_of;
 use super::program::{Call, THOROUGH, pathspec, records};
 use super::repository::Checkout;
+use super::sandbox_git_dir::gitlinks;
 use super::{CommitId, GitError, Repository};
 use tavern_sys::files;
 

@@ -19,11 +19,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::branch::branch_reference;
-use super::endless::remove_endless;
 use super::lock::FileLock;
 use super::program::THOROUGH;
 use super::registration::{self, RegisteredHead, Registration};
 use super::repository::Checkout;
+use super::special_files::remove_endless;
 use super::{CommitId, GitError, Head, Repository};
 use tavern_sys::clock;
 use tavern_sys::files::{self, gone};

@@ -110,7 +110,7 @@ impl<'a> Following<'a> {
             AgentEvent::Text {
                 text,
                 nesting: Nesting::Main,
-            } => activity.said = head(text.trim(), MOST_SAID),
+            } => activity.last_words = head(text.trim(), MOST_SAID),
             AgentEvent::ToolCall {
                 id, name, input, ..
             } => {

@@ -11,18 +11,18 @@ use chrono::TimeDelta;
 
 use crate::commands::commands;
 use crate::commit::{Occasion, commit_queues};
-use crate::expiry::expiries;
 use crate::integrate::{Integrated, approved, integrate};
 use crate::notices::tell_people;
+use crate::planner_wake::wake;
 use crate::preflight::{Preflight, Templates};
 use crate::readiness::{stuck, unready};
 use crate::reap::{self, Action, ExpiredLeases, Scope};
 use crate::report;
-use crate::reported::{OwnReport, reported};
+use crate::self_reported::{OwnReport, reported};
 use crate::spending::spending;
-use crate::wake::wake;
+use crate::wait_expiry::expiries;
 use crate::worktree::clear_ended;
-use crate::{Error, Heartbeat, RunResult, Site, attempt, run_name, show_agent};
+use crate::{Error, Heartbeat, RunResult, Workspace, attempt, run_name, show_agent};
 use tavern_core::cap::CapScope;
 use tavern_core::document::{Document, Item};
 use tavern_core::eligible::Lack;
@@ -31,15 +31,16 @@ use tavern_core::front::EmptyBehavior;
 use tavern_core::lease::{Lease, Life};
 use tavern_core::task::{Status, TaskId, Timestamp};
 use tavern_store::{
-    self, AgentFile, Claimed, Done, NamedItem, Note, Nothing, Queue, Seek, Slot, Switch, life,
+    self, AgentFile, ClaimRequest, Claimed, Done, NamedItem, Note, Nothing, Queue, Slot, Switch,
+    life,
 };
 use tavern_sys::clock;
 use tavern_sys::interrupt::InterruptCause;
 use tavern_sys::process::Bell;
 
-pub use told::Told;
+pub use records::AgentRecord;
 
-mod told;
+mod records;
 
 /// How often an idle agent renews its heartbeat, checks for dead agents and looks for unnoticed changes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -58,7 +59,7 @@ const WAIT: &str = "";
 
 /// One agent.
 pub struct Agent<'a> {
-    pub site: &'a Site,
+    pub site: &'a Workspace,
     pub name: String,
     pub role: String,
     /// The queues from which it takes items; `None`: all of the board's, including new ones.
@@ -71,7 +72,7 @@ pub struct Agent<'a> {
     /// Describes what an item of a queue lacks, with the command to type.
     pub advise: fn(&Lack, Option<&TaskId>, Option<&str>) -> String,
     /// Receives events for display.
-    pub tell: &'a dyn Fn(&Told),
+    pub tell: &'a dyn Fn(&AgentRecord),
     /// Reserves the name.
     pub slot: Slot,
 }
@@ -110,7 +111,7 @@ struct Memory {
     is_integrated: bool,
     runs: u32,
     /// Obstacles already reported, by name, so that each is reported only once.
-    met: HashMap<String, Told>,
+    met: HashMap<String, AgentRecord>,
 }
 
 impl Agent<'_> {
@@ -165,7 +166,7 @@ impl Agent<'_> {
 
     /// Reaps, merges approved items, and looks for an item to work on.
     fn next(&self, memory: &mut Memory) -> Result<Doing, Error> {
-        let Site {
+        let Workspace {
             board,
             interrupt,
             config,
@@ -225,7 +226,7 @@ impl Agent<'_> {
             let again = soon(LOOK_AGAIN);
             if let Some(why) = hindrance {
                 return Ok(Doing::Wait(Wait {
-                    why: Told::Hindered { why },
+                    why: AgentRecord::Hindered { why },
                     until: Some(again),
                     is_asleep: false,
                 }));
@@ -265,12 +266,12 @@ impl Agent<'_> {
                         Some(&lease.task),
                         Some(&lease.queue),
                     );
-                    Told::Waiting {
+                    AgentRecord::Waiting {
                         why: format!("waiting: {}: {advice}", lease.task),
                         until: ends,
                     }
                 }
-                None => Told::Waiting {
+                None => AgentRecord::Waiting {
                     why: self.describe(&nothing)?,
                     until: nothing.wake_at,
                 },
@@ -284,7 +285,7 @@ impl Agent<'_> {
     }
 
     /// Reports the obstacle for `name`, unless it was reported already.
-    fn tell_obstacle(&self, memory: &mut Memory, name: String, told: Told) {
+    fn tell_obstacle(&self, memory: &mut Memory, name: String, told: AgentRecord) {
         if memory.met.get(&name) != Some(&told) {
             (self.tell)(&told);
             memory.met.insert(name, told);
@@ -320,7 +321,7 @@ impl Agent<'_> {
         } else {
             Vec::new()
         };
-        (self.tell)(&Told::Claimed {
+        (self.tell)(&AgentRecord::Claimed {
             task: unknown.id_at.is_none().then(|| task.id.clone()),
             title: task.title.clone(),
             attempt: lease.attempt,
@@ -344,7 +345,7 @@ impl Agent<'_> {
     /// Commits the queues. A failure is reported but does not stop the work.
     fn commit(&self, occasion: Occasion) {
         if let Some(why) = commit_queues(self.site, occasion) {
-            (self.tell)(&Told::Uncommitted { why });
+            (self.tell)(&AgentRecord::Uncommitted { why });
         }
     }
 
@@ -352,7 +353,7 @@ impl Agent<'_> {
     fn report(&self, held: &Claimed, result: &RunResult) -> Result<Option<Status>, Error> {
         let closed = report::close_runner(self.site, result);
         if let Ok(Some((runner, quota))) = &closed {
-            (self.tell)(&Told::Closed {
+            (self.tell)(&AgentRecord::Closed {
                 hint: quota.needs_person.then(|| {
                     format!("sign in or fix its key, then open it: rm .tavern/quota/{runner}.yaml")
                 }),
@@ -371,14 +372,14 @@ impl Agent<'_> {
             Ok(done) => {
                 let (task, status) = (held.task.id.clone(), done.task.status());
                 (self.tell)(&match result {
-                    RunResult::Planned { reason, .. } => Told::Planned {
+                    RunResult::Planned { reason, .. } => AgentRecord::Planned {
                         task,
                         run,
                         reason: done.entry.cause.unwrap_or_else(|| reason.clone()),
                     },
                     result => {
                         let again_at = done.task.state.not_before().filter(|at| *at > clock::now());
-                        Told::of(result, task, run, status, again_at)
+                        AgentRecord::of(result, task, run, status, again_at)
                     }
                 });
                 if done.task.status().is_ended() {
@@ -394,9 +395,9 @@ impl Agent<'_> {
                 let status = own.as_ref().map(|own| own.status);
                 (self.tell)(&match own {
                     Some(OwnReport { result, status }) => {
-                        Told::of(&result, task, run, status, None)
+                        AgentRecord::of(&result, task, run, status, None)
                     }
-                    None => Told::Blocked {
+                    None => AgentRecord::Blocked {
                         task,
                         why: refusal.to_string(),
                     },
@@ -405,7 +406,7 @@ impl Agent<'_> {
             }
             // The item was saved with an error meanwhile, and is left until the error is fixed.
             Err(error @ tavern_store::Error::Quarantined { .. }) => {
-                (self.tell)(&Told::Blocked {
+                (self.tell)(&AgentRecord::Blocked {
                     task: held.task.id.clone(),
                     why: error.to_string(),
                 });
@@ -469,16 +470,18 @@ impl Agent<'_> {
             }
             match integrate(self.site, &task)? {
                 Integrated::Merged(commit) => {
-                    (self.tell)(&Told::Integrated {
+                    (self.tell)(&AgentRecord::Integrated {
                         task,
                         commit: commit.map(|commit| commit.short().to_owned()),
                     });
                 }
                 Integrated::Untried => {
                     memory.blocked.push(task.clone());
-                    (self.tell)(&Told::WouldMerge { task });
+                    (self.tell)(&AgentRecord::WouldMerge { task });
                 }
-                Integrated::SentBack(reason) => (self.tell)(&Told::SentBack { task, reason }),
+                Integrated::SentBack(reason) => {
+                    (self.tell)(&AgentRecord::SentBack { task, reason });
+                }
                 Integrated::Blocked(why) => self.tell_blocked(memory, task, why),
                 Integrated::Lacks(lack) => {
                     let why = (self.advise)(&lack, Some(&task), None);
@@ -492,7 +495,7 @@ impl Agent<'_> {
 
     fn tell_blocked(&self, memory: &mut Memory, task: TaskId, why: String) {
         memory.blocked.push(task.clone());
-        self.tell_obstacle(memory, task.to_string(), Told::Blocked { task, why });
+        self.tell_obstacle(memory, task.to_string(), AgentRecord::Blocked { task, why });
     }
 
     /// Queues a planning item if this is a planner and one is needed. Returns false if there is no new need.
@@ -504,7 +507,7 @@ impl Agent<'_> {
         let Some(need) = wake(self.site, &self.queues()?, &self.role, &note)? else {
             return Ok(false);
         };
-        (self.tell)(&Told::Woken {
+        (self.tell)(&AgentRecord::Woken {
             task: need.id,
             trigger: need.trigger,
         });
@@ -522,7 +525,7 @@ impl Agent<'_> {
     }
 
     fn tell_cleared(&self, action: &Action) {
-        (self.tell)(&Told::Cleared {
+        (self.tell)(&AgentRecord::Cleared {
             what: action.to_string(),
         });
     }
@@ -551,9 +554,9 @@ impl Agent<'_> {
         }
     }
 
-    fn seek(&self) -> Result<Seek, Error> {
+    fn seek(&self) -> Result<ClaimRequest, Error> {
         let item = self.item.clone().map(NamedItem::Id);
-        Ok(Seek {
+        Ok(ClaimRequest {
             item,
             ..self
                 .site
@@ -664,7 +667,7 @@ impl Agent<'_> {
 
 /// A wait of the agent.
 struct Wait {
-    why: Told,
+    why: AgentRecord,
     until: Option<Timestamp>,
     /// Hibernates: only a change wakes it.
     is_asleep: bool,
@@ -673,7 +676,7 @@ struct Wait {
 impl Wait {
     fn until(until: Option<Timestamp>, why: String) -> Doing {
         Doing::Wait(Wait {
-            why: Told::Waiting { why, until: None },
+            why: AgentRecord::Waiting { why, until: None },
             until,
             is_asleep: false,
         })
@@ -686,7 +689,7 @@ struct ReadinessCheck<'a> {
     preflight: Preflight<'a>,
     templates: &'a Templates,
     /// By the items' names; reported after the board's lock is released.
-    skipped: RefCell<Vec<(String, Told)>>,
+    skipped: RefCell<Vec<(String, AgentRecord)>>,
     hindrance: RefCell<Option<String>>,
 }
 
@@ -741,7 +744,7 @@ impl<'a> ReadinessCheck<'a> {
                     let why = advise(lack, task.as_ref(), Some(queue));
                     self.skipped
                         .borrow_mut()
-                        .push((name, Told::Skipped { task, title, why }));
+                        .push((name, AgentRecord::Skipped { task, title, why }));
                 }
             })
     }
@@ -752,7 +755,7 @@ fn soon(seconds: i64) -> Timestamp {
 }
 
 /// Raises `interrupt` when a `STOP` file appears, even during a run.
-pub fn obey_stop(site: &Site) -> Result<(), Error> {
+pub fn obey_stop(site: &Workspace) -> Result<(), Error> {
     let bell = Bell::new();
     site.board.make_folders()?;
     let watch = site.board.ring_at_changes(&[], &bell)?;

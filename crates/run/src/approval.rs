@@ -1,7 +1,7 @@
 //! The log's record of an item's approval. The queue's own text about it could be written by anyone.
 
 use super::error::Error;
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_core::eligible::{Lack, NotReady};
 use tavern_core::event::Kind;
 use tavern_core::lease::{Terms, Token};
@@ -26,7 +26,7 @@ struct LoggedApproval {
 /// # Errors
 /// The log can't be read.
 pub fn not_approved(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     work: Option<&CommitId>,
 ) -> Result<Option<Lack>, Error> {

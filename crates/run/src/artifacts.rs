@@ -146,7 +146,7 @@ fn redact_file(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         log => log?,
     };
-    cut_off(&mut log, &told_cut(path))?;
+    cut_off(&mut log, &cut_note(path))?;
     if !redact_into(&mut io::sink(), &mut log)? {
         return Ok(());
     }
@@ -186,7 +186,7 @@ fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
 }
 
 /// Returns the line about the cut for the log at `path`.
-fn told_cut(path: &Path) -> String {
+fn cut_note(path: &Path) -> String {
     let words = format!("[cut off by Tavern: of a log {LOG_MIB} MiB are kept at most]");
     if path.ends_with(THREAD_LOG) {
         serde_json::json!({"type": "tavern", "text": words}).to_string()

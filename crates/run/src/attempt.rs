@@ -3,31 +3,31 @@
 use std::time::Duration;
 
 use super::activity::Following;
+use super::answer_check::{self, Live};
 use super::artifacts::{Artifacts, ToolCalls};
-use super::brief::Attendance;
 use super::children;
 use super::discoveries::Discoveries;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
+use super::import_sandbox::{Taken, take_over};
 use super::inbox::Inbox;
 use super::launch::Launch;
-use super::live::{self, Live};
 use super::mail::Mailbox;
+use super::outside_changes;
 use super::plan;
+use super::prompt_context::Attendance;
 use super::record::{Metadata, Record, run_name, run_of};
 use super::relay::Relay;
 use super::report;
-use super::reported::reported;
 use super::result::{AgentAnswer, RunResult};
 use super::review;
 use super::rules;
-use super::site::Site;
+use super::self_reported::reported;
 use super::spending::{Meter, spending};
-use super::strayed;
-use super::take_over::{Taken, take_over};
 use super::trust::Trust;
 use super::verify::verify;
 use super::watch::{self, Watch};
+use super::workspace::Workspace;
 use super::worktree::{self, Worktree};
 use crate::runner::job::Opening;
 use crate::runner::{
@@ -35,7 +35,7 @@ use crate::runner::{
 };
 use tavern_core::cap::{CapScope, CapShare, CapUse};
 use tavern_core::event::Kind;
-use tavern_core::monitor::{Deed, Symptom};
+use tavern_core::monitor::{Reaction, Symptom};
 use tavern_core::rule::{Breach, Consequence, in_words, names};
 use tavern_git::{CommitId, GitError};
 use tavern_store::config::Does;
@@ -47,7 +47,7 @@ use tavern_sys::failpoint;
 const CLEANED: &str = "the folder of its run was removed while it ran, as `git clean -fdx` does: use `git clean -fdx -e .tavern`";
 
 /// Runs the agent for `held`, and verifies its work. The caller reports the result and keeps the heartbeat.
-pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
+pub fn run(site: &Workspace, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
     let answer = match agent(site, held, heartbeat) {
         Ok(answer) => answer,
         Err(error) => return broken_off(site, &error),
@@ -73,7 +73,7 @@ pub fn run(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
 }
 
 /// Returns the result for a failure outside of the agent's work.
-fn broken_off(site: &Site, error: &Error) -> RunResult {
+fn broken_off(site: &Workspace, error: &Error) -> RunResult {
     let outcome = if site.interrupt.is_raised() {
         Outcome::Killed
     } else {
@@ -83,14 +83,18 @@ fn broken_off(site: &Site, error: &Error) -> RunResult {
 }
 
 /// Errors are ignored: the report of the result meets them again.
-fn write_down(site: &Site, held: &Claimed, result: &RunResult) {
+fn write_down(site: &Workspace, held: &Claimed, result: &RunResult) {
     if let Some(mut record) = Record::open(site, &run_name(&held.task.id, held.lease.token)) {
         drop(record.broke_off(result));
     }
 }
 
 /// Runs the agent program for `held` and leaves its artifacts. The answer is not verified yet.
-pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<AgentAnswer, Error> {
+pub fn agent(
+    site: &Workspace,
+    held: &Claimed,
+    heartbeat: &Heartbeat,
+) -> Result<AgentAnswer, Error> {
     let held = &children::unifying(site, held)?;
     if let Some(cap) = spending(site).and_then(|all| all.reached(&held.task.id, &held.queue.id)) {
         // Other runs have used it up since the item was claimed.
@@ -109,7 +113,7 @@ pub fn agent(site: &Site, held: &Claimed, heartbeat: &Heartbeat) -> Result<Agent
 }
 
 /// Plans the launch for `held`, in its prepared worktree.
-pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+pub fn launch<'a>(site: &'a Workspace, held: &'a Claimed) -> Result<Launch<'a>, Error> {
     // A dry run shows the item even if it is untrusted.
     if site.board.is_dry() {
         Trust::of(site).settings().map_err(Error::from)?;
@@ -124,14 +128,14 @@ pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error
 
 /// Runs the agent program from its start to its answer.
 fn carry_out(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     mut launch: Launch<'_>,
     mut record: Record<'_>,
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
     failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
-    let outside = strayed::look(site, launch.role, record.artifacts());
+    let outside = outside_changes::look(site, launch.role, record.artifacts());
     let mut meter = Meter::begin(site, record.metadata());
     let is_script = site.config.runs_scripts(&record.metadata().runner);
     let (mut ended, mut proven) = if is_script && rules::are_allowed(site, record.metadata()) {
@@ -208,7 +212,7 @@ fn carry_out(
         .as_ref()
         .map(|branch| (branch.name.as_str(), &branch.base));
     let mut strayed = outside
-        .and_then(|outside| strayed::changes(site, &outside, work).ok())
+        .and_then(|outside| outside_changes::changes(site, &outside, work).ok())
         .unwrap_or_default();
     strayed.extend(pushed);
     strayed
@@ -240,7 +244,7 @@ fn carry_out(
             answer => answer,
         }
     };
-    record.strayed(strayed::broken(&site.config.rules, &strayed))?;
+    record.strayed(outside_changes::broken(&site.config.rules, &strayed))?;
     let (answer, asks_about) = held_to_rules(site, held, record.metadata(), answer);
     record.answered(&answer, asks_about)?;
     Ok(answer)
@@ -249,7 +253,7 @@ fn carry_out(
 /// Judges done work that breaks a rule, or whose item changed things outside of its worktree in any run. Logs breaches
 /// that no look has reported. Also returns the breaches that a person is asked about.
 fn held_to_rules(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     run: &Metadata,
     answer: AgentAnswer,
@@ -261,14 +265,14 @@ fn held_to_rules(
     }
     let found: Vec<&Breach> = breaches
         .iter()
-        .filter(|breach| !watch::was_told(site, run, breach))
+        .filter(|breach| !watch::was_reported(site, run, breach))
         .collect();
     for of_rule in found.chunk_by(|one, next| one.rule == next.rule) {
         let deed = match of_rule[0].consequence {
-            Consequence::Log | Consequence::Warn => Deed::Noted,
-            Consequence::Notify => Deed::Notified,
-            Consequence::Pause => Deed::Paused,
-            Consequence::Reap => Deed::Ended,
+            Consequence::Log | Consequence::Warn => Reaction::Noted,
+            Consequence::Notify => Reaction::Notified,
+            Consequence::Pause => Reaction::Paused,
+            Consequence::Reap => Reaction::Ended,
         };
         diagnosed(site, held, Symptom::Violation, deed, &in_words(of_rule));
     }
@@ -287,7 +291,7 @@ fn held_to_rules(
 
 /// Tidies the worktree, and keeps the plan or verdict of the answer.
 fn tidied(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     record: &Record<'_>,
@@ -324,7 +328,7 @@ fn tidied(
 }
 
 /// Prepares the run's worktree.
-fn place(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
+fn place(site: &Workspace, held: &Claimed) -> Result<Worktree, Error> {
     let commit = match site.role(&held.lease.role)?.does {
         Does::Review => review::commit(site, &held.task)?,
         Does::Plan | Does::Answer => Some(site.follow_base()?.0),
@@ -343,7 +347,7 @@ fn is_unknown(job: &Job, ended: &SessionEnd) -> bool {
 }
 
 /// Returns the recorded answer of this lease's run; `None` if no run has ended.
-pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
+pub fn last(site: &Workspace, held: &Claimed) -> Option<AgentAnswer> {
     let run = run_of(&site.board, &run_name(&held.task.id, held.lease.token))?;
     let reason = run.reason.unwrap_or_default();
     Some(match run.outcome? {
@@ -363,7 +367,7 @@ pub fn last(site: &Site, held: &Claimed) -> Option<AgentAnswer> {
 /// Follows the agent until its end: writes artifacts, passes messages, checks its answers, and ends it on request.
 /// Also returns the commit at which its answer was proven.
 fn follow(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     mut session: Session,
@@ -379,7 +383,7 @@ fn follow(
         &site.board,
         &held.task.id,
         &held.queue.path,
-        launch.told_until(),
+        launch.delivered_until(),
         &bell,
     );
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
@@ -459,7 +463,7 @@ fn follow(
                 }
                 if let Some(message) = inbox.read(&text) {
                     site.board
-                        .told(&run_name(&held.task.id, held.lease.token), &message);
+                        .mark_delivered(&run_name(&held.task.id, held.lease.token), &message);
                 }
             }
             AgentEvent::Spent { usage } => {
@@ -471,11 +475,12 @@ fn follow(
             // Only once: a person may have opened it since.
             AgentEvent::RateLimit { windows, .. } if closed.is_none() => {
                 closed = report::close_window(site, &run.runner, &windows);
-                let told = closed.iter().map(|quota| quota.told_of(&run.runner));
+                let told = closed.iter().map(|quota| quota.message_for(&run.runner));
                 told.for_each(|told| note(site, held, told));
             }
             AgentEvent::Answered { text } => {
-                proven = match session.aside(|| live::prove(site, held, launch, &artifacts, &text))
+                proven = match session
+                    .aside(|| answer_check::prove(site, held, launch, &artifacts, &text))
                 {
                     Live::Refuted(text) if session.refute(&text) => None,
                     Live::Refuted(_) => {
@@ -507,7 +512,7 @@ fn follow(
 
 /// Returns the cap that is reached, by the run's record so far, and logs the shares of caps that were passed.
 fn measure(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     meter: &mut Meter<'_>,
     record: &Record<'_>,
@@ -517,9 +522,9 @@ fn measure(
     for (percent, cap) in passed {
         let share = cap.passed(percent);
         let (symptom, deed) = if percent < 100 {
-            (Symptom::Spending, Deed::Noted)
+            (Symptom::Spending, Reaction::Noted)
         } else {
-            (Symptom::Spent, Deed::Ended)
+            (Symptom::Spent, Reaction::Ended)
         };
         let entry = Entry {
             share: Some(share),
@@ -535,7 +540,7 @@ fn measure(
 }
 
 /// Returns true if the log already tells, during this run, that the same share of the same cap was passed.
-fn another_told(site: &Site, run: &Metadata, share: CapShare) -> bool {
+fn another_told(site: &Workspace, run: &Metadata, share: CapShare) -> bool {
     let mut is_told = false;
     let walked = walk_log(&site.board, None, &mut |entry| {
         let is_of_cap = || match share.scope {
@@ -557,11 +562,11 @@ fn another_told(site: &Site, run: &Metadata, share: CapShare) -> bool {
 }
 
 /// Logs a diagnosis that the run's own supervisor made.
-fn diagnosed(site: &Site, held: &Claimed, symptom: Symptom, deed: Deed, what: &str) {
+fn diagnosed(site: &Workspace, held: &Claimed, symptom: Symptom, deed: Reaction, what: &str) {
     log(site, held, found(symptom, deed, what));
 }
 
-fn found(symptom: Symptom, deed: Deed, what: &str) -> Entry {
+fn found(symptom: Symptom, deed: Reaction, what: &str) -> Entry {
     let (cause, symptom, deed) = (
         Some(format!("{symptom}: {what}")),
         Some(symptom),
@@ -575,11 +580,11 @@ fn found(symptom: Symptom, deed: Deed, what: &str) -> Entry {
     }
 }
 
-fn note(site: &Site, held: &Claimed, text: String) {
+fn note(site: &Workspace, held: &Claimed, text: String) {
     tell(site, held, Kind::Noted, text);
 }
 
-fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
+fn tell(site: &Workspace, held: &Claimed, kind: Kind, text: String) {
     log(
         site,
         held,
@@ -591,7 +596,7 @@ fn tell(site: &Site, held: &Claimed, kind: Kind, text: String) {
 }
 
 /// Logs an entry about the run. Errors are ignored: the next event meets them again.
-fn log(site: &Site, held: &Claimed, entry: Entry) {
+fn log(site: &Workspace, held: &Claimed, entry: Entry) {
     drop(site.board.note(of_run(held, entry)));
 }
 

@@ -12,9 +12,9 @@ use serde_json::json;
 use sha2::Sha256;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::site::Site;
-use super::surroundings;
+use super::environment;
 use super::trust::Trust;
+use super::workspace::Workspace;
 use tavern_core::notice::{Notice, NoticeSeverity, by_severity, subject, text};
 use tavern_store::config::Channel;
 use tavern_sys::clock;
@@ -103,7 +103,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn of(site: &Site) -> Sender {
+    pub(super) fn of(site: &Workspace) -> Sender {
         let own = [site.board.dir().to_owned(), site.board.private("")];
         Sender {
             root: site.board.root().to_owned(),
@@ -111,7 +111,7 @@ impl Sender {
                 .iter()
                 .filter_map(|own| fs::canonicalize(own).ok())
                 .collect(),
-            env: surroundings::of_commands(site, []),
+            env: environment::of_commands(site, []),
             is_dry: site.board.is_dry(),
             is_trusted: Trust::of(site).settings().is_ok(),
             interrupt: site.interrupt.clone(),

@@ -4,17 +4,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::brief::Attendance;
 use super::error::Error;
 use super::heartbeat::Heartbeat;
+use super::import_sandbox::take_over;
 use super::launch::Launch;
 use super::mail::Mailbox;
 use super::processes::end_processes;
+use super::prompt_context::Attendance;
 use super::record::Metadata;
 use super::result::RunResult;
-use super::site::Site;
-use super::take_over::take_over;
 use super::trust::Trust;
+use super::workspace::Workspace;
 use super::worktree;
 use crate::runner::Outcome;
 use tavern_store::Claimed;
@@ -38,7 +38,7 @@ pub struct Talked {
 ///
 /// # Errors
 /// This machine, the board or the repository lacks something that it needs.
-pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+pub fn launch<'a>(site: &'a Workspace, held: &'a Claimed) -> Result<Launch<'a>, Error> {
     Trust::of(site).item_of(&held.queue, &held.task)?;
     Launch::plan(
         site,
@@ -54,7 +54,7 @@ pub fn launch<'a>(site: &'a Site, held: &'a Claimed) -> Result<Launch<'a>, Error
 /// # Errors
 /// The worktree can't be made, or the program can't be started.
 pub fn talk(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     heartbeat: &Heartbeat,
     begun: impl FnOnce(&Metadata),

@@ -5,9 +5,9 @@ use std::path::Path;
 use super::artifacts::Artifacts;
 use super::error::Error;
 use super::record::{Metadata, runs_of};
-use super::site::Site;
 use super::trust::Trust;
-use super::unmerged::Unmerged;
+use super::unmerged_work::Unmerged;
+use super::workspace::Workspace;
 use crate::prompt::{ChildResult, tail};
 use crate::runner::Outcome;
 use tavern_core::event::Event;
@@ -22,7 +22,7 @@ const WORDS: usize = 1 << 10;
 const UNTRUSTED: &str = "(untrusted)";
 
 /// Returns whether the holder's role works on items, so that their children matter to it.
-fn works(site: &Site, held: &Claimed) -> bool {
+fn works(site: &Workspace, held: &Claimed) -> bool {
     held.task.status() == Status::InProgress
         && site
             .config
@@ -33,7 +33,7 @@ fn works(site: &Site, held: &Claimed) -> bool {
 
 /// Returns the `children` that their parent waits for: open ones, and failed ones that a person is to handle. Archived
 /// ones are not waited for. Parking and waking must agree on this.
-fn open(site: &Site, children: &[Task]) -> Vec<TaskId> {
+fn open(site: &Workspace, children: &[Task]) -> Vec<TaskId> {
     let is_live = |id: &TaskId| site.board.live_task(id).is_ok();
     let is_waited_for =
         |child: &Task| child.on_failure.keeps_waiting(child.status()) && is_live(&child.id);
@@ -44,7 +44,7 @@ fn open(site: &Site, children: &[Task]) -> Vec<TaskId> {
 }
 
 /// Returns the children that the work of `held` has to wait for.
-pub fn parked(site: &Site, held: &Claimed) -> Vec<TaskId> {
+pub fn parked(site: &Workspace, held: &Claimed) -> Vec<TaskId> {
     if works(site, held) {
         open(site, &site.board.children(&held.task.id))
     } else {
@@ -57,7 +57,7 @@ pub fn parked(site: &Site, held: &Claimed) -> Vec<TaskId> {
 ///
 /// # Errors
 /// The board can't be written.
-pub fn unifying(site: &Site, held: &Claimed) -> Result<Claimed, Error> {
+pub fn unifying(site: &Workspace, held: &Claimed) -> Result<Claimed, Error> {
     if !works(site, held) || held.task.mode() == Mode::Unify {
         return Ok(held.clone());
     }
@@ -90,7 +90,12 @@ pub fn has_completed(children: &[Task]) -> bool {
 ///
 /// # Errors
 /// The repository can't be read or written.
-pub fn gather(site: &Site, task: &Task, children: &[Task], folder: &Path) -> Result<bool, Error> {
+pub fn gather(
+    site: &Workspace,
+    task: &Task,
+    children: &[Task],
+    folder: &Path,
+) -> Result<bool, Error> {
     if children
         .iter()
         .any(|child| child.status() == Status::Completed && child.worktree)
@@ -103,7 +108,7 @@ pub fn gather(site: &Site, task: &Task, children: &[Task], folder: &Path) -> Res
 }
 
 /// Returns the results of `children`, for the prompt of their parent.
-pub fn results(site: &Site, children: &[Task]) -> Vec<ChildResult> {
+pub fn results(site: &Workspace, children: &[Task]) -> Vec<ChildResult> {
     if children.is_empty() {
         return Vec::new();
     }
@@ -130,7 +135,7 @@ pub fn results(site: &Site, children: &[Task]) -> Vec<ChildResult> {
         } else {
             place(&child)
         },
-        said: said(site, &child),
+        last_words: last_words(site, &child),
         id: child.id.to_string(),
         status: child.status().as_str().to_owned(),
         commit: child
@@ -143,7 +148,7 @@ pub fn results(site: &Site, children: &[Task]) -> Vec<ChildResult> {
 }
 
 /// Returns the last words of its working agent, or why it failed.
-fn said(site: &Site, child: &Task) -> String {
+fn last_words(site: &Workspace, child: &Task) -> String {
     if child.status() != Status::Completed {
         return child.reason().unwrap_or_default().to_owned();
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::error::Error;
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_core::eligible::{DEFAULT_ROLE, for_roles};
 use tavern_core::task::Task;
 use tavern_store::Queue;
@@ -12,7 +12,7 @@ use tavern_sys::process::argument;
 
 /// Returns what an agent of `role` would run for `task` with this `script`: the set-up of its worktree, its agent
 /// program, its `done_when`. Roles other than work run the program alone.
-pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> Vec<String> {
+pub fn commands(site: &Workspace, task: &Task, script: Option<&str>, role: &Role) -> Vec<String> {
     let program = program(site, &site.runner_of(task, role), script);
     let set_up =
         Some(&site.config.worktree.setup).filter(|command| task.worktree && !command.is_empty());
@@ -32,7 +32,7 @@ pub fn commands(site: &Site, task: &Task, script: Option<&str>, role: &Role) -> 
 }
 
 /// Returns the same for all items of `queue`, by their lines, each for its own role.
-pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<String>>, Error> {
+pub fn commands_of(site: &Workspace, queue: &Queue) -> Result<HashMap<usize, Vec<String>>, Error> {
     let text = site.board.read(queue)?;
     let (document, _) = text.content.parse();
     let roles = site.config.known_roles();
@@ -53,7 +53,7 @@ pub fn commands_of(site: &Site, queue: &Queue) -> Result<HashMap<usize, Vec<Stri
         .collect())
 }
 
-fn program(site: &Site, runner: &str, script: Option<&str>) -> Option<String> {
+fn program(site: &Workspace, runner: &str, script: Option<&str>) -> Option<String> {
     let line = |words: &[String]| words.iter().map(argument).collect::<Vec<_>>().join(" ");
     let entry = site.config.runners.get(runner)?;
     match entry.kind {

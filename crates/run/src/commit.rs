@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::Error;
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_core::document::{Item, parse};
 use tavern_core::event::Kind;
 use tavern_core::task::TaskId;
@@ -36,7 +36,7 @@ const SUBJECT: usize = 72;
 const MOST_TOLD: usize = 100;
 
 /// Commits the queues, if that is due. Returns a new obstacle for the user, once.
-pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
+pub fn commit_queues(site: &Workspace, occasion: Occasion) -> Option<String> {
     let board = &site.board;
     let is_due =
         occasion == Occasion::End || board.since_commit().is_none_or(|age| age >= INTERVAL);
@@ -53,7 +53,7 @@ pub fn commit_queues(site: &Site, occasion: Occasion) -> Option<String> {
 
 /// Commits the queues, and nothing else; `None`: the branch has them already. An error is remembered for later
 /// reports.
-pub fn commit_now(site: &Site) -> Result<Option<CommitId>, Error> {
+pub fn commit_now(site: &Workspace) -> Result<Option<CommitId>, Error> {
     let _slot = site.board.commit_slot()?;
     let known = site.board.committed();
     let done = commit(site, &known);
@@ -71,7 +71,7 @@ pub fn commit_now(site: &Site) -> Result<Option<CommitId>, Error> {
 }
 
 /// Returns the last event that the commit covers, and the commit if one was needed.
-fn commit(site: &Site, known: &Committed) -> Result<(u64, Option<CommitId>), Error> {
+fn commit(site: &Workspace, known: &Committed) -> Result<(u64, Option<CommitId>), Error> {
     let snapshot = site.board.snapshot(known.seq)?;
     let last = snapshot.entries.last().map_or(known.seq, |last| last.seq);
     // Some changes, such as the order of items, have no event.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::knowledge::{Source, make_known};
 use super::launch::Launch;
 use super::record::run_name;
-use super::site::Site;
+use super::workspace::Workspace;
 use crate::prompt::PromptLimits;
 use crate::runner::{AgentEvent, MendedCommands, discoveries};
 use tavern_core::learning::{LIFETIME, LearningKind};
@@ -14,7 +14,7 @@ use tavern_sys::clock;
 
 /// Follows one agent.
 pub(super) struct Discoveries<'a> {
-    site: &'a Site,
+    site: &'a Workspace,
     held: &'a Claimed,
     /// False if the program only prints: then its agent's words can't be told from text that it has read.
     has_own_words: bool,
@@ -24,7 +24,11 @@ pub(super) struct Discoveries<'a> {
 
 impl<'a> Discoveries<'a> {
     /// Starts with a new agent.
-    pub(super) fn begin(site: &'a Site, held: &'a Claimed, launch: &Launch<'_>) -> Discoveries<'a> {
+    pub(super) fn begin(
+        site: &'a Workspace,
+        held: &'a Claimed,
+        launch: &Launch<'_>,
+    ) -> Discoveries<'a> {
         let (said, commands) = Default::default();
         Discoveries {
             site,

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::artifacts::Artifacts;
+use super::environment;
 use super::error::Error;
 use super::sandbox;
-use super::site::Site;
-use super::surroundings;
 use super::trust::Trust;
+use super::workspace::Workspace;
 use tavern_core::task::Task;
 use tavern_git::CommitId;
 use tavern_store::config::Role;
@@ -39,7 +39,7 @@ pub struct Bench<'a> {
 /// Runs the task's `done_when`, one after another until one fails, and keeps the output in `artifact` of `run`.
 /// Without commands there is no artifact.
 pub fn run_done_when(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     bench: &Bench<'_>,
     run: &str,
@@ -64,7 +64,7 @@ pub fn run_done_when(
 
 /// Runs the commands in the sandbox of `wrapper`, if any. Returns the result and all output.
 pub fn run_commands(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     bench: &Bench<'_>,
     wrapper: &[OsString],
@@ -74,12 +74,12 @@ pub fn run_commands(
     let mut text = String::new();
     for command in &task.done_when {
         let result = run_one(site, task, command, bench, wrapper)?;
-        text.push_str(&told(command, &result, bench.commit));
+        text.push_str(&summary(command, &result, bench.commit));
         evidence = match result.end {
             CommandEnd::Interrupted => Evidence::CutShort,
             _ if result.is_success() => Evidence::Passed,
             end => {
-                let lack = surroundings::lack_of_commands(&site.config, &[command, &result.output]);
+                let lack = environment::lack_of_commands(&site.config, &[command, &result.output]);
                 Evidence::Failed(format!("`{command}` {end}{lack}"))
             }
         };
@@ -95,7 +95,7 @@ pub fn run_commands(
 
 /// Runs one command in the environment of `done_when`.
 pub fn run_one(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     command: &str,
     bench: &Bench<'_>,
@@ -105,7 +105,7 @@ pub fn run_one(
         timeout: site.config.verify.timeout.limit(),
         grace: site.config.grace.duration().min(Duration::from_secs(10)),
         keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
-        env: surroundings::of_commands(site, [("TAVERN_TASK", task.id.to_string())]),
+        env: environment::of_commands(site, [("TAVERN_TASK", task.id.to_string())]),
         inherits: false,
         run: Some(bench.mark.clone()),
         wrapper: wrapper.to_owned(),
@@ -115,7 +115,7 @@ pub fn run_one(
 }
 
 /// Returns one command's part of the artifact.
-fn told(command: &str, result: &CommandResult, commit: Option<&CommitId>) -> String {
+fn summary(command: &str, result: &CommandResult, commit: Option<&CommitId>) -> String {
     let CommandResult {
         end,
         duration,

@@ -13,7 +13,7 @@ use tavern_sys::clock;
 use tavern_sys::file_watch::FileWatch;
 use tavern_sys::process::Bell;
 
-use super::brief::Brief;
+use super::prompt_context::PromptContext;
 
 /// The least time between two looks at the queue.
 const BETWEEN_SAVES: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ pub struct Inbox {
     board: Board,
     task: TaskId,
     /// Delivered with this text, and not yet read.
-    said: Vec<(Message, String)>,
+    delivered: Vec<(Message, String)>,
     /// The last event of the log that was read.
     seen: u64,
     /// An event was logged since, or the task's lease has changed.
@@ -66,11 +66,11 @@ impl Inbox {
         };
         let folders = [board.private("events"), board.private("leases")].into_iter();
         let watch = FileWatch::new(folders.chain(queue.parent().map(Path::to_owned)), changed).ok();
-        let (said, looked_at) = (Vec::new(), clock::instant());
+        let (delivered, looked_at) = (Vec::new(), clock::instant());
         Inbox {
             board: board.clone(),
             task: task.clone(),
-            said,
+            delivered,
             seen,
             has_news,
             is_saved,
@@ -106,14 +106,14 @@ impl Inbox {
     }
 
     /// Delivers waiting messages to the agent, in the words of `brief`. They stay pending until it has read them.
-    pub fn pass_on(&mut self, brief: &Brief<'_>, session: &mut Session) {
+    pub fn pass_on(&mut self, brief: &PromptContext<'_>, session: &mut Session) {
         for message in self.news() {
             // A message that can't be rendered or delivered goes to the next run.
             let Ok(words) = brief.message(&message) else {
                 continue;
             };
             if session.say(&words) {
-                self.said.push((message, words));
+                self.delivered.push((message, words));
             }
         }
     }
@@ -129,8 +129,11 @@ impl Inbox {
 
     /// Returns the message that was delivered with this text and is now read; `None` if there is none.
     pub fn read(&mut self, words: &str) -> Option<Message> {
-        let place = self.said.iter().position(|(_, said)| said == words)?;
-        Some(self.said.remove(place).0)
+        let place = self
+            .delivered
+            .iter()
+            .position(|(_, delivered)| delivered == words)?;
+        Some(self.delivered.remove(place).0)
     }
 }
 
@@ -183,7 +186,7 @@ mod tests {
         assert_eq!(texts(&mut inbox), ["second"]);
         let (waiting, _) = board.messages(&task, 0).expect("it can be read");
         assert_eq!(waiting.len(), 2, "they are unread");
-        inbox.said.extend(
+        inbox.delivered.extend(
             waiting
                 .into_iter()
                 .map(|message| (message.clone(), format!("<{}>", message.text))),
@@ -194,7 +197,7 @@ mod tests {
             "it was delivered in other words"
         );
         let read = inbox.read("<second>").expect("it was delivered");
-        board.told("T-1@1", &read);
+        board.mark_delivered("T-1@1", &read);
         assert_eq!(inbox.read("<second>"), None, "it was read once");
         let (waiting, _) = board.messages(&task, 0).expect("it can be read");
         assert_eq!(

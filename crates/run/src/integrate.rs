@@ -10,14 +10,14 @@ use super::approval::not_approved;
 use super::artifacts::{Artifacts, MERGED};
 use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
-use super::furnish::furnish;
+use super::import_sandbox::lost_link;
 use super::processes::{INTEGRATION, end_processes, mark_of};
 use super::record::{last_token, role_of_work, run_name};
 use super::report::sent_back;
-use super::site::Site;
-use super::take_over::lost_link;
 use super::trust::Trust;
+use super::workspace::Workspace;
 use super::worktree::{clean, clear_ended, named};
+use super::worktree_setup::furnish;
 use tavern_core::eligible::Lack;
 use tavern_core::event::{Event, Kind};
 use tavern_core::task::{Status, Task, TaskId};
@@ -46,7 +46,7 @@ pub enum Integrated {
 }
 
 /// Returns the approved tasks of `queues`, in their order.
-pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
+pub fn approved(site: &Workspace, queues: &[Queue]) -> Vec<TaskId> {
     let mut found = Vec::new();
     for queue in queues {
         // One unreadable queue does not block the others.
@@ -69,7 +69,7 @@ pub fn approved(site: &Site, queues: &[Queue]) -> Vec<TaskId> {
 }
 
 /// Integrates one approved task, in any queue. The caller holds the board's merge slot.
-pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
+pub fn integrate(site: &Workspace, id: &TaskId) -> Result<Integrated, Error> {
     // A person may have ticked or changed it since.
     site.board.settle()?;
     let Found { task, queue, .. } = match site.board.task(id) {
@@ -141,7 +141,7 @@ pub fn integrate(site: &Site, id: &TaskId) -> Result<Integrated, Error> {
 
 /// One try; `None` if the branch moved meanwhile.
 fn attempt(
-    site: &Site,
+    site: &Workspace,
     queue: &Queue,
     task: &Task,
     work: &CommitId,
@@ -225,7 +225,7 @@ fn attempt(
 }
 
 /// Returns the message of the merge commit: the item, and the run of its work, in git-interpret-trailers(1) format.
-fn message(site: &Site, task: &Task) -> Result<String, Error> {
+fn message(site: &Workspace, task: &Task) -> Result<String, Error> {
     let (id, mut work) = (&task.id, None);
     walk_log(&site.board, Some(id), &mut |entry| {
         work = Some(entry).filter(|entry| entry.kind == Kind::Submitted);
@@ -251,7 +251,7 @@ fn message(site: &Site, task: &Task) -> Result<String, Error> {
 
 /// Runs `done_when` at `merged`, which is `tip` with `work`. `None`: it passed.
 fn verify(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     work: &CommitId,
     tip: &CommitId,
@@ -302,7 +302,7 @@ fn verify(
 }
 
 /// Blocks the merge, because moving the branch would leave the files in `folder` behind.
-fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
+fn checked_out(site: &Workspace, folder: &Path) -> Result<Integrated, Error> {
     let branch = site.integration();
     let text = format!(
         "`{branch}` is checked out in {}: {}",
@@ -315,7 +315,7 @@ fn checked_out(site: &Site, folder: &Path) -> Result<Integrated, Error> {
 
 /// Completes the task, whose work is on the integration branch since `merged`, and clears its worktree.
 fn arrive(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     merged: &CommitId,
     left_out: &[PathBuf],
@@ -328,7 +328,7 @@ fn arrive(
     Ok(Integrated::Merged(Some(merged.clone())))
 }
 
-fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
+fn complete(site: &Workspace, task: &Task, commit: Option<&CommitId>) -> Result<(), Error> {
     let event = Event::Integrate {
         commit: commit.map(|commit| commit.as_str().to_owned()),
     };
@@ -338,7 +338,7 @@ fn complete(site: &Site, task: &Task, commit: Option<&CommitId>) -> Result<(), E
 
 /// Returns the policy for approved work that failed after all. It always uses its attempt, because a whole run and
 /// reviews were spent on it.
-fn failed(site: &Site) -> OutcomePolicy {
+fn failed(site: &Workspace) -> OutcomePolicy {
     OutcomePolicy {
         attempt: true,
         ..site.config.outcomes.failed.clone()
@@ -346,7 +346,7 @@ fn failed(site: &Site) -> OutcomePolicy {
 }
 
 fn send_back(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     policy: &OutcomePolicy,
     reason: String,
@@ -360,7 +360,7 @@ fn send_back(
 }
 
 /// Logs that changes of the board in a task's branch were left out of the merge.
-fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
+fn report_violation(site: &Workspace, task: &Task, paths: &[PathBuf]) -> Result<(), Error> {
     let paths: Vec<String> = paths
         .iter()
         .take(20)
@@ -379,7 +379,7 @@ fn report_violation(site: &Site, task: &Task, paths: &[PathBuf]) -> Result<(), E
 }
 
 /// Logs a standing problem when it begins, not at every look.
-fn tell_once(site: &Site, text: &str) -> Result<(), Error> {
+fn tell_once(site: &Workspace, text: &str) -> Result<(), Error> {
     let (mut is_told, mut looks) = (false, 0);
     walk_log(&site.board, None, &mut |entry| {
         is_told = entry.cause.as_deref() == Some(text);

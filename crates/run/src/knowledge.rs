@@ -1,8 +1,8 @@
 //! Learnings of people and agents: their sources, and those that an agent receives from others.
 
 use super::error::Error;
-use super::site::Site;
 use super::trust::{Trust, learned_here};
+use super::workspace::Workspace;
 use crate::prompt::{Learned, PromptLimits};
 use tavern_core::learning::{Learning, LearningKind, expiry};
 use tavern_core::period::Period;
@@ -21,7 +21,7 @@ pub struct Source {
 
 impl Source {
     /// Returns the source for `by` in the work on `task`: as the agent of `run`, or as a person.
-    pub fn of(site: &Site, by: String, task: Option<TaskId>, run: Option<String>) -> Source {
+    pub fn of(site: &Workspace, by: String, task: Option<TaskId>, run: Option<String>) -> Source {
         let parent = task
             .as_ref()
             .and_then(|task| site.board.task(task).ok()?.task.parent);
@@ -79,23 +79,23 @@ impl Source {
 ///
 /// # Errors
 /// The board can't be written.
-pub fn make_known(site: &Site, learning: &Learning) -> Result<Option<String>, Error> {
+pub fn make_known(site: &Workspace, learning: &Learning) -> Result<Option<String>, Error> {
     // Trust it before others can read it.
     learned_here(&site.board, learning);
     Ok(site.board.learn(learning)?)
 }
 
 /// Returns the newest learnings that concern `task`, are valid now and are trusted here, newest first.
-pub(super) fn known_of(site: &Site, task: &Task) -> Vec<Learned> {
-    told_of(site, task, |_, _| true)
+pub(super) fn known_of(site: &Workspace, task: &Task) -> Vec<Learned> {
+    message_for(site, task, |_, _| true)
         .rev()
         .take(PromptLimits::default().learnings)
         .collect()
 }
 
 /// Returns the `wanted` learnings that concern `task`, are valid now and are trusted here, oldest first.
-pub(super) fn told_of(
-    site: &Site,
+pub(super) fn message_for(
+    site: &Workspace,
     task: &Task,
     wanted: impl Fn(&str, &Learning) -> bool,
 ) -> impl DoubleEndedIterator<Item = Learned> {

@@ -7,17 +7,17 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::artifacts::Artifacts;
-use super::brief::{Attendance, Brief};
-use super::cell::Cell;
-use super::enclosure::Terminal;
+use super::bubblewrap::Terminal;
+use super::environment;
 use super::error::Error;
+use super::import_sandbox::take_over;
 use super::mail::MAILBOX;
+use super::prompt_context::{Attendance, PromptContext};
 use super::record::{Metadata, Record, run_name};
 use super::sandbox::{self, Boxed};
-use super::site::{Site, runner_named};
+use super::sandbox_dir::Cell;
 use super::spending::{spending, within_caps};
-use super::surroundings;
-use super::take_over::take_over;
+use super::workspace::{Workspace, runner_named};
 use super::worktree::Worktree;
 use crate::runner::job::Opening;
 use crate::runner::{
@@ -37,13 +37,13 @@ use tavern_sys::secrets::redact;
 
 /// A run that may begin.
 pub struct Launch<'a> {
-    site: &'a Site,
+    site: &'a Workspace,
     held: &'a Claimed,
     pub role: &'a Role,
     pub worktree: Worktree,
     pub metadata: Metadata,
     pub job: Job,
-    brief: Brief<'a>,
+    brief: PromptContext<'a>,
     /// The number of letters in its prompt.
     letters: usize,
     runner: Box<dyn Runner>,
@@ -85,7 +85,7 @@ const NEW_NONCE: &str = "NEW-NONCE";
 impl<'a> Launch<'a> {
     /// Plans the run of `held` in `worktree`. Writes nothing.
     pub fn plan(
-        site: &'a Site,
+        site: &'a Workspace,
         held: &'a Claimed,
         worktree: Worktree,
         attendance: Attendance,
@@ -118,7 +118,7 @@ impl<'a> Launch<'a> {
         let tool = runner
             .answer_tool()
             .filter(|_| form.is_some() && attendance == Attendance::Followed);
-        let brief = Brief::gather(site, held, &worktree, runner.as_ref(), tool)?;
+        let brief = PromptContext::gather(site, held, &worktree, runner.as_ref(), tool)?;
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
@@ -278,12 +278,12 @@ impl<'a> Launch<'a> {
     }
 
     /// Returns the last event that its prompt covers; later messages to its item are not in it.
-    pub fn told_until(&self) -> u64 {
-        self.brief.told_until(self.letters)
+    pub fn delivered_until(&self) -> u64 {
+        self.brief.delivered_until(self.letters)
     }
 
     /// Returns its agent's context.
-    pub fn brief(&self) -> &Brief<'a> {
+    pub fn brief(&self) -> &PromptContext<'a> {
         &self.brief
     }
 
@@ -313,7 +313,7 @@ impl<'a> Launch<'a> {
             self.job.script.as_deref().unwrap_or_default(),
             &ended.result,
         ];
-        surroundings::lack_of_agents(
+        environment::lack_of_agents(
             &self.site.config,
             &self.metadata.runner,
             self.runner.as_ref(),
@@ -377,7 +377,7 @@ pub(super) fn form_of(does: Does) -> Option<Form> {
 
 /// Returns the environment of every agent's shell, in which `tavern-add "…" --parent` and the like just work.
 fn environment(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     worktree: &Worktree,
     name: &str,
@@ -397,7 +397,7 @@ fn environment(
         ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
     ];
     env.extend(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    env.push(surroundings::ceiling(site));
+    env.push(environment::ceiling(site));
     let own = std::env::current_exe()
         .ok()
         .and_then(|exe| exe.parent().map(ToOwned::to_owned));
@@ -407,7 +407,7 @@ fn environment(
             env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
         }
     }
-    surroundings::of_agents(&site.config, name, runner, env)
+    environment::of_agents(&site.config, name, runner, env)
 }
 
 /// Returns the item's own limits, else the role's.

@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::Cell;
 use super::record::Metadata;
-use super::site::Site;
+use super::sandbox_dir::Cell;
+use super::workspace::Workspace;
 use tavern_core::event::Kind;
 use tavern_store::{Entry, replace_volatile};
 use tavern_sys::clock::{self, Deadline};
@@ -103,7 +103,7 @@ pub fn folders(cell: &Cell) -> [PathBuf; 2] {
 
 /// The supervisor's side of one run's mailbox.
 pub struct Mailbox<'a> {
-    site: &'a Site,
+    site: &'a Workspace,
     run: &'a Metadata,
     cell: Cell,
     answered: usize,
@@ -113,7 +113,7 @@ pub struct Mailbox<'a> {
 
 impl<'a> Mailbox<'a> {
     /// Opens it; `None` if the run is in no sandbox. `bell` rings when there may be a letter.
-    pub fn open(site: &'a Site, run: &'a Metadata, bell: &Bell) -> Option<Mailbox<'a>> {
+    pub fn open(site: &'a Workspace, run: &'a Metadata, bell: &Bell) -> Option<Mailbox<'a>> {
         let cell = Cell::of(site, &run.run);
         let [out, _] = folders(&cell);
         if !out.exists() {

@@ -21,7 +21,7 @@ use super::channels::Sender;
 use super::error::Error;
 use super::readiness::{lacks_of, texts};
 use super::record::{Metadata, runs};
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_core::document::title_of;
 use tavern_core::eligible::Lack;
 use tavern_core::event::Kind;
@@ -89,14 +89,14 @@ pub fn channel_states(board: &Board) -> BTreeMap<String, ChannelState> {
 
 /// Notifies people of events since the last notices, on another thread. A channel may take half a minute; only
 /// dropping `site` waits for it. Undelivered notices remain in the log, and work goes on.
-pub fn tell_people(site: &Site) {
+pub fn tell_people(site: &Workspace) {
     if site.config.notify.is_empty() || site.board.is_dry() {
         return;
     }
     let start = || {
         let own = Interrupt::new();
         let is_over = |failure: &ChannelFailure| failure.next <= clock::now();
-        let tell = move |apart: &Site| drop(tell(apart, &is_over));
+        let tell = move |apart: &Workspace| drop(tell(apart, &is_over));
         Background::start(site.apart(own.clone()), own, &site.interrupt, tell)
     };
     // Without a thread, the next process sends them.
@@ -116,12 +116,12 @@ pub fn tell_people(site: &Site) {
 ///
 /// # Errors
 /// The board can't be read or written.
-pub fn tell_people_now(site: &Site) -> Result<Option<Vec<Delivery>>, Error> {
+pub fn tell_people_now(site: &Workspace) -> Result<Option<Vec<Delivery>>, Error> {
     tell(site, &|_| true)
 }
 
 fn tell(
-    site: &Site,
+    site: &Workspace,
     is_over: &dyn Fn(&ChannelFailure) -> bool,
 ) -> Result<Option<Vec<Delivery>>, Error> {
     let (mut all, mut is_over, mut is_first) = (Vec::new(), is_over, true);
@@ -147,7 +147,7 @@ fn tell(
 ///
 /// # Errors
 /// No thread can be started.
-pub fn try_channels(site: &Site) -> Result<Vec<Delivery>, Error> {
+pub fn try_channels(site: &Workspace) -> Result<Vec<Delivery>, Error> {
     let notice = Notice {
         seq: 0,
         time: clock::now(),
@@ -173,7 +173,7 @@ pub fn try_channels(site: &Site) -> Result<Vec<Delivery>, Error> {
 
 /// Runs `work` for each of `all` on its own thread, so that a slow channel delays no other.
 fn at_once<T: Send, R: Send>(
-    site: &Site,
+    site: &Workspace,
     all: Vec<T>,
     work: impl Fn(T) -> R + Sync,
 ) -> Result<Vec<R>, Error> {
@@ -191,7 +191,7 @@ fn at_once<T: Send, R: Send>(
 }
 
 fn tell_until(
-    site: &Site,
+    site: &Workspace,
     last: u64,
     is_over: &dyn Fn(&ChannelFailure) -> bool,
 ) -> Result<Vec<Delivery>, Error> {
@@ -369,7 +369,7 @@ impl ChannelFailure {
 }
 
 /// Logs the first failure, and giving up. Errors are ignored: an unwritable board is reported elsewhere.
-fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
+fn note_failure(site: &Workspace, channel: &str, failure: &ChannelFailure) {
     let what = match failure.is_given_up() {
         true => "failed for a day: its notices are dropped",
         false if failure.tries == 1 => "failed; it will be retried",
@@ -386,7 +386,7 @@ fn note_failure(site: &Site, channel: &str, failure: &ChannelFailure) {
 }
 
 /// Returns the notices of events after `from`, up to `last`, oldest first.
-fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
+fn notices(site: &Workspace, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
     let mut entries = tail_log(&site.board, from)?;
     entries.retain(|entry| entry.seq <= last);
     let mut notices = requests(site, &entries);
@@ -397,7 +397,7 @@ fn notices(site: &Site, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
 }
 
 /// Returns notices of requests whose planned items have all ended, each at the event of the last end.
-fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
+fn requests(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::Request, NoticeSeverity::Warning);
     if !site
         .config
@@ -468,7 +468,7 @@ fn requests(site: &Site, entries: &[Entry]) -> Vec<Notice> {
 }
 
 /// Returns the events after the last of `entries`.
-fn behind(site: &Site, entries: &[Entry]) -> Vec<Entry> {
+fn behind(site: &Workspace, entries: &[Entry]) -> Vec<Entry> {
     entries
         .last()
         .map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default())
@@ -516,7 +516,7 @@ fn summary(
 
 /// Returns notices of items that now only wait for a person's permission, and of drafts from schedules. Each is at the
 /// event that completed its last dependency, or queued it.
-fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
+fn permissions(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::NeedsYou, NoticeSeverity::Warning);
     if !site
         .config
@@ -599,7 +599,7 @@ fn permissions(site: &Site, entries: &[Entry]) -> Vec<Notice> {
 }
 
 /// Returns the notice of an event, if any. Items that no longer need a person get none.
-fn notice(site: &Site, entry: Entry) -> Option<Notice> {
+fn notice(site: &Workspace, entry: Entry) -> Option<Notice> {
     let (kind, severity) = kind_of(
         entry.kind,
         entry.from().zip(entry.to()),
@@ -674,7 +674,7 @@ fn notice(site: &Site, entry: Entry) -> Option<Notice> {
     })
 }
 
-fn lacks(site: &Site, task: &TaskId, queue: &str) -> Vec<Lack> {
+fn lacks(site: &Workspace, task: &TaskId, queue: &str) -> Vec<Lack> {
     let queue = site.board.queue_by_id(queue);
     queue
         .map(|queue| lacks_of(site, &queue, &NamedItem::Id(task.clone())))

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::artifacts::{Artifacts, PLAN, PROBLEMS};
 use super::error::Error;
 use super::result::{AgentAnswer, RunResult};
-use super::site::Site;
 use super::trust::Trust;
+use super::workspace::Workspace;
 use super::worktree::Worktree;
 use crate::prompt::{Planning, QueueState, Refutation};
 use crate::runner::answer::final_block;
@@ -34,7 +34,7 @@ fn checklist(said: &str, nonce: Option<&str>) -> Result<String, String> {
 
 /// Returns why a planner's plan can't be applied, while its session is open. `said` is the agent's last message.
 pub fn refutation(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     said: &str,
     nonce: Option<&str>,
@@ -51,14 +51,14 @@ pub fn refutation(
     let problems = taken(site, held, &text).err()?;
     Some(Refutation {
         reason: reason(&text, &problems),
-        output: told_problems(&text, &problems),
+        output: problem_list(&text, &problems),
     })
 }
 
 /// Returns the result of a planner's run that claims to be done: its plan, if it can be applied. `said` is the agent's
 /// last message.
 pub fn judge(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     artifacts: &Artifacts,
     said: &str,
@@ -76,7 +76,7 @@ pub fn judge(
 }
 
 /// Checks the plan in the run's folder against the current board. Returns the result and the rendered problems.
-pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
+pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
     let text = artifacts.read(PLAN);
     if text.trim().is_empty() {
         let why = format!(
@@ -117,7 +117,7 @@ pub fn look(site: &Site, held: &Claimed, artifacts: &Artifacts) -> (RunResult, S
         }
         Err(problems) => (
             RunResult::failed(reason(&text, &problems)),
-            told_problems(&text, &problems),
+            problem_list(&text, &problems),
         ),
     }
 }
@@ -153,7 +153,7 @@ pub fn unanswered(said: &str) -> Option<Refutation> {
     })
 }
 
-fn told_problems(text: &str, problems: &[Problem]) -> String {
+fn problem_list(text: &str, problems: &[Problem]) -> String {
     problems
         .iter()
         .map(|problem| render(PLAN, text, problem))
@@ -178,7 +178,7 @@ fn reason(text: &str, problems: &[Problem]) -> String {
 }
 
 /// Parses and checks `text` as a plan.
-fn taken(site: &Site, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
+fn taken(site: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
     // Items planned in a sandbox are worked in one.
     let is_boxed = site
         .config
@@ -233,7 +233,7 @@ fn holds_secret(plan: &Plan) -> Option<(String, String)> {
 }
 
 /// Returns the lane in which the planned items start.
-pub fn lane(site: &Site, task: &Task) -> Status {
+pub fn lane(site: &Workspace, task: &Task) -> Status {
     task.lane.unwrap_or(match site.config.plan.lane {
         PlanLane::Pending => Status::Pending,
         PlanLane::Draft => Status::Draft,
@@ -241,7 +241,7 @@ pub fn lane(site: &Site, task: &Task) -> Status {
 }
 
 /// Returns what the prompt of a planning item adds to its request.
-pub fn planning(site: &Site, held: &Claimed, worktree: &Worktree) -> Planning {
+pub fn planning(site: &Workspace, held: &Claimed, worktree: &Worktree) -> Planning {
     let roles = site
         .config
         .roles
@@ -314,12 +314,12 @@ fn state(name: &str, document: &Document<'_>, own: &TaskId, trust: &Trust<'_>) -
         },
         items: others()
             .filter(is_told)
-            .map(|item| told(document, item))
+            .map(|item| queue_line(document, item))
             .collect(),
     }
 }
 
-fn told(document: &Document<'_>, item: &Item<'_>) -> String {
+fn queue_line(document: &Document<'_>, item: &Item<'_>) -> String {
     let task = document.task_of(item);
     let name = item
         .id

@@ -13,21 +13,21 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{StatVfs, statvfs};
 
-use super::brief;
+use super::environment;
 use super::error::Error;
+use super::prompt_context;
 use super::sandbox;
-use super::site::{Site, runner_named};
 use super::spending::spending;
-use super::surroundings;
-use super::tracked::refuse_tracked;
+use super::tracked_files::refuse_tracked;
 use super::trust::Trust;
-use super::unmerged::missing_work;
+use super::unmerged_work::missing_work;
+use super::workspace::{Workspace, runner_named};
 use crate::runner::{Access, Ready};
 use tavern_core::cap::Spending;
 use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{DEFAULT_ROLE, Lack, NotReady, place_of};
 use tavern_core::event::Purpose;
-use tavern_core::near::nearest;
+use tavern_core::suggestion::nearest;
 use tavern_core::task::{Task, TaskId};
 use tavern_store::config::{Account, Config, Role};
 use tavern_store::{Content, ItemIndex, Quota};
@@ -44,7 +44,7 @@ pub struct Preflight<'a> {
     /// Closed runners.
     closed: Vec<(String, Quota)>,
     /// The site and the items' commits, to look up the work that an item depends on.
-    site: Option<(&'a Site, ItemIndex<'a>)>,
+    site: Option<(&'a Workspace, ItemIndex<'a>)>,
     programs: RefCell<HashMap<String, bool>>,
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
     /// `None` without a site: nothing is started then.
@@ -54,7 +54,7 @@ pub struct Preflight<'a> {
 }
 
 impl<'a> Preflight<'a> {
-    pub fn of(site: &'a Site) -> Preflight<'a> {
+    pub fn of(site: &'a Workspace) -> Preflight<'a> {
         let (runner, closed) = (site.runner.as_deref(), site.board.quotas(clock::now()));
         let spending = spending(site);
         Preflight {
@@ -66,7 +66,7 @@ impl<'a> Preflight<'a> {
     }
 
     /// For task files that may belong to no board; closed runners are ignored.
-    pub fn of_parts(config: &'a Config, site: Option<&'a Site>) -> Preflight<'a> {
+    pub fn of_parts(config: &'a Config, site: Option<&'a Workspace>) -> Preflight<'a> {
         let (programs, places) = (RefCell::default(), RefCell::default());
         let root = site.map(|site| site.board.root());
         let trust = site.map(Trust::of);
@@ -156,7 +156,7 @@ impl<'a> Preflight<'a> {
     /// Checks the agent program of the runner `name`.
     pub fn runner(&self, name: &str, role: &Role) -> Result<Ready, NotReady> {
         let runner = runner_named(self.config, name, role)?;
-        runner.check(&surroundings::of_agents(
+        runner.check(&environment::of_agents(
             self.config,
             name,
             runner.as_ref(),
@@ -379,13 +379,13 @@ impl<'a> Preflight<'a> {
             .unwrap_or(&role.runner);
         let program = runner_named(self.config, runner, role)?;
         let mut env =
-            surroundings::of_agents(self.config, runner, program.as_ref(), Vec::new()).into_iter();
+            environment::of_agents(self.config, runner, program.as_ref(), Vec::new()).into_iter();
         if env.any(|(passed, value)| passed == name && !value.is_empty()) {
             return Ok(());
         }
         let is_set = std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_passed =
-            surroundings::pass_of_agents(self.config, runner, program.as_ref()).lets(name);
+            environment::pass_of_agents(self.config, runner, program.as_ref()).lets(name);
         let set = format!("set it, and start this again: export {name}=…");
         let pass = format!("name it in .tavern/config.yaml: `pass: [{name}]`");
         let (how, hint) = match (is_set, is_passed) {
@@ -454,7 +454,7 @@ impl<'a> Preflight<'a> {
 
 /// Runs the checks of accounts that a queue mentions and whose last result is old. Does nothing if the settings are not
 /// trusted.
-fn look_at_accounts(site: &Site) {
+fn look_at_accounts(site: &Workspace) {
     let due = |name: &&String| site.accounts.is_due(name);
     let due: Vec<&String> = site.config.accounts.keys().filter(due).collect();
     if due.is_empty() || Trust::of(site).settings().is_err() {
@@ -475,7 +475,7 @@ fn look_at_accounts(site: &Site) {
     {
         let Account { check, hint } = &site.config.accounts[name];
         let spec = CommandSpec {
-            env: surroundings::of_commands(site, []),
+            env: environment::of_commands(site, []),
             inherits: false,
             timeout: ACCOUNT_LIMIT,
             ..CommandSpec::new(check, site.board.root())
@@ -544,10 +544,10 @@ impl Tried {
 }
 
 /// Starts the agent program of the runner `name` for its version, and looks for its account.
-pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> {
+pub fn try_out(site: &Workspace, name: &str, role: &Role) -> Result<Tried, NotReady> {
     Trust::of(site).settings().map_err(Error::from)?;
     let runner = runner_named(&site.config, name, role)?;
-    let env = surroundings::of_agents(&site.config, name, runner.as_ref(), Vec::new());
+    let env = environment::of_agents(&site.config, name, runner.as_ref(), Vec::new());
     let ready = runner.try_out(&env)?;
     let (account, doubt) = match runner.access(&env) {
         Access::Unknown { looked, hint } => (
@@ -574,14 +574,14 @@ pub fn try_out(site: &Site, name: &str, role: &Role) -> Result<Tried, NotReady> 
 
 /// Runs all checks once, before the first claim of an agent of `role`: reads the templates, and starts the agent
 /// program for its version.
-pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
+pub fn begin(site: &Workspace, role: &str) -> Result<Tried, Error> {
     Trust::of(site).settings()?;
     let settings = site.role(role)?;
     let name = site.runner.as_deref().unwrap_or(&settings.runner);
     // An unknown runner name is a typing error.
     runner_named(&site.config, name, settings)?;
     Preflight::of(site).surroundings(role)?;
-    brief::check(site, settings)?;
+    prompt_context::check(site, settings)?;
     sandbox::try_out(site, settings)?;
     Ok(try_out(site, name, settings)?)
 }
@@ -591,15 +591,15 @@ pub fn begin(site: &Site, role: &str) -> Result<Tried, Error> {
 pub struct Templates(RefCell<Option<Vec<Option<SystemTime>>>>);
 
 impl Templates {
-    pub fn check(&self, site: &Site, role: &Role) -> Result<(), Error> {
+    pub fn check(&self, site: &Workspace, role: &Role) -> Result<(), Error> {
         let path = |name: &str| -> PathBuf { site.board.path("templates").join(name) };
         let stamp = |name: &str| path(name).metadata().and_then(|file| file.modified()).ok();
-        let stamps: Vec<Option<SystemTime>> = brief::templates(role)
+        let stamps: Vec<Option<SystemTime>> = prompt_context::templates(role)
             .iter()
             .map(|name| stamp(name))
             .collect();
         if self.0.borrow().as_ref() != Some(&stamps) {
-            brief::check(site, role)?;
+            prompt_context::check(site, role)?;
             *self.0.borrow_mut() = Some(stamps);
         }
         Ok(())

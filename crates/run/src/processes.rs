@@ -4,14 +4,14 @@ use std::path::Path;
 
 use super::error::Error;
 use super::record::run_of;
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_sys::process::{self, Mark};
 
 /// The name that marks processes of merge verification, in place of a run's name.
 pub const INTEGRATION: &str = "integration";
 
 /// Returns the mark in the environment of a run's processes: its folder, which is unique on this host.
-pub fn mark_of(site: &Site, run: &str) -> Mark {
+pub fn mark_of(site: &Workspace, run: &str) -> Mark {
     Mark::run(site.board.run_dir(run).to_string_lossy())
 }
 
@@ -21,7 +21,7 @@ pub fn is_marked(mark: &Mark) -> bool {
 }
 
 /// Returns the runs of the board that have live processes.
-pub fn marked_runs(site: &Site) -> Vec<String> {
+pub fn marked_runs(site: &Workspace) -> Vec<String> {
     let folder = site.board.path("runs");
     let marks = process::table::marks().into_iter();
     marks
@@ -39,14 +39,14 @@ pub fn marked_runs(site: &Site) -> Vec<String> {
 
 /// Returns the mark of a run that began before the repository was moved. `None` if its old folder still exists: the
 /// repository was copied then.
-fn mark_before_move(site: &Site, run: &str) -> Option<Mark> {
+fn mark_before_move(site: &Workspace, run: &str) -> Option<Mark> {
     let worktree = run_of(&site.board, run)?.worktree;
     let folder = worktree.ancestors().nth(2)?.join("runs").join(run);
     (!folder.exists()).then(|| Mark::run(folder.to_string_lossy()))
 }
 
 /// Ends the processes marked with `run`, politely first.
-pub fn end_processes(site: &Site, run: &str) -> Result<(), Error> {
+pub fn end_processes(site: &Workspace, run: &str) -> Result<(), Error> {
     let marks = [Some(mark_of(site, run)), mark_before_move(site, run)]
         .into_iter()
         .flatten();

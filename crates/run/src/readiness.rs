@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
 use super::preflight::Preflight;
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_core::check::{Findings, check, first_of, is_sound};
 use tavern_core::document::{Document, Item};
 use tavern_core::eligible::{Lack, Others, Roles, Seeker, at_work, for_roles, may_take, of_own};
@@ -240,7 +240,7 @@ impl<'a, 't> Readiness<'a, 't> {
         let missing =
             purpose.and_then(|purpose| look.ready(queue, document, item, purpose, None).err());
         // A faulty text also violates the board's rules; only the problem itself is reported.
-        let taken = taken.err().map(|lack| lack.told_in(document));
+        let taken = taken.err().map(|lack| lack.described_in(document));
         let taken = taken.filter(|lack| problem.is_none() || lack.is_of_settings());
         problem.into_iter().chain(taken).chain(missing).collect()
     }
@@ -298,7 +298,7 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
 }
 
 /// Returns what one item of `queue` lacks, for agents of its role.
-pub fn lacks_of(site: &Site, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
+pub fn lacks_of(site: &Workspace, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.open()).collect();
     let named = named(&texts, &documents);
@@ -325,12 +325,12 @@ fn named<'a>(texts: &'a [Text], documents: &'a [Document<'a>]) -> Vec<(&'a str, 
         .collect()
 }
 
-fn here(site: &Site) -> (Roles, Preflight<'_>) {
+fn here(site: &Workspace) -> (Roles, Preflight<'_>) {
     (site.config.known_roles(), Preflight::of(site))
 }
 
 /// Returns all items of `queues` that lack something.
-pub fn unready(site: &Site, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
+pub fn unready(site: &Workspace, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
     let (texts, mut unready) = texts(&site.board, queues);
     unready.retain(|lost| queues.iter().any(|queue| queue.id == lost.queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.parse().0).collect();

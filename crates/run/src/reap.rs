@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use chrono::TimeDelta;
 use serde::Serialize;
 
-pub use super::expired::ExpiredLeases;
+pub use super::expired_leases::ExpiredLeases;
 use super::processes::{INTEGRATION, end_processes, is_marked, mark_of, marked_runs};
 use super::record::{Metadata, run_name, run_of, runs, runs_of};
 
-use super::cell::Cell;
 use super::error::Error;
-use super::expiry::{Expiry, expiries_in};
-use super::prune::{cell_may_go, may_go, spent_runs};
+use super::import_sandbox::{cells_aside, left_cells, take_over};
+use super::outside_changes::end_of_dead;
 use super::report::{back_off, most_attempts};
-use super::site::{ITEM_BRANCHES, Site};
-use super::strayed::end_of_dead;
-use super::take_over::{cells_aside, left_cells, take_over};
+use super::run_retention::{cell_may_go, may_go, spent_runs};
+use super::sandbox_dir::Cell;
+use super::wait_expiry::{Expiry, expiries_in};
+use super::workspace::{ITEM_BRANCHES, Workspace};
 use super::worktree;
 use tavern_core::archive::Policy;
 use tavern_core::document::Item;
@@ -173,7 +173,7 @@ pub enum Scope {
 /// # Errors
 /// The board can't be read or written.
 pub fn clear(
-    site: &Site,
+    site: &Workspace,
     looks: &mut ExpiredLeases,
     tell: &mut dyn FnMut(&Action),
 ) -> Result<bool, Error> {
@@ -194,7 +194,11 @@ pub fn clear(
 }
 
 /// Returns the actions that are due.
-pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<Action>, Error> {
+pub fn plan(
+    site: &Workspace,
+    scope: Scope,
+    looks: &mut ExpiredLeases,
+) -> Result<Vec<Action>, Error> {
     let now = clock::now();
     let mut actions = Vec::new();
     let items = Items::of(site, scope, now)?;
@@ -319,7 +323,7 @@ pub fn plan(site: &Site, scope: Scope, looks: &mut ExpiredLeases) -> Result<Vec<
 }
 
 /// Returns true if the run has no recorded end, a cell, or live processes.
-fn is_open(site: &Site, run: &str) -> bool {
+fn is_open(site: &Workspace, run: &str) -> bool {
     let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
     has_no_end || Cell::of(site, run).is_there() || is_marked(&mark_of(site, run))
 }
@@ -342,7 +346,7 @@ struct Items {
 }
 
 impl Items {
-    fn of(site: &Site, scope: Scope, now: Timestamp) -> Result<Items, Error> {
+    fn of(site: &Workspace, scope: Scope, now: Timestamp) -> Result<Items, Error> {
         let mut items = Items {
             statuses: Vec::new(),
             lost: Vec::new(),
@@ -417,7 +421,7 @@ impl Items {
 
 /// Returns those of the `waiting` tasks whose last event in the log lies in the future and is not a person's.
 fn told_ahead(
-    site: &Site,
+    site: &Workspace,
     mut waiting: HashSet<TaskId>,
     now: Timestamp,
 ) -> Result<Vec<TaskId>, Error> {
@@ -436,7 +440,7 @@ fn told_ahead(
     Ok(ahead)
 }
 
-fn archive_policy(site: &Site) -> Policy {
+fn archive_policy(site: &Workspace) -> Policy {
     let settings = &site.config.archive;
     let after = TimeDelta::from_std(settings.after.duration())
         .ok()
@@ -449,7 +453,7 @@ fn archive_policy(site: &Site) -> Policy {
 }
 
 fn plan_dead(
-    site: &Site,
+    site: &Workspace,
     leases: &[Lease],
     leased: &HashSet<TaskId>,
     items: &Items,
@@ -522,7 +526,7 @@ fn plan_dead(
 }
 
 fn plan_upkeep(
-    site: &Site,
+    site: &Workspace,
     leased: &HashSet<TaskId>,
     items: &Items,
     now: Timestamp,
@@ -555,7 +559,7 @@ fn plan_upkeep(
 
 /// Plans to delete fully merged branches of ended items. A person's own branches are never among these.
 fn plan_branches(
-    site: &Site,
+    site: &Workspace,
     leased: &HashSet<TaskId>,
     items: &Items,
     actions: &mut Vec<Action>,
@@ -585,7 +589,7 @@ fn plan_branches(
 }
 
 /// Returns the folders where files are replaced, or where folders are hidden before they are deleted.
-fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
+fn folders_of_files(site: &Workspace) -> Result<Vec<PathBuf>, Error> {
     let mut folders: Vec<PathBuf> = [
         "",
         "runs",
@@ -616,7 +620,7 @@ fn folders_of_files(site: &Site) -> Result<Vec<PathBuf>, Error> {
 
 /// Executes the action, unless it is no longer due. Returns true if it was done, or would be in a dry run. The caller
 /// holds the board's reap slot, so two reapers never work on the same worktree.
-pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error> {
+pub fn execute(site: &Workspace, action: &Action, _slot: &Slot) -> Result<bool, Error> {
     if site.board.is_dry() {
         return Ok(true);
     }
@@ -675,7 +679,7 @@ pub fn execute(site: &Site, action: &Action, _slot: &Slot) -> Result<bool, Error
     }
 }
 
-fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
+fn end_run(site: &Workspace, run: &str) -> Result<bool, Error> {
     if run == INTEGRATION {
         // The slot's next holder has ended these processes, and its own must live.
         let Some(_slot) = site.board.try_merge_slot()? else {
@@ -699,7 +703,7 @@ fn end_run(site: &Site, run: &str) -> Result<bool, Error> {
 }
 
 fn give_back(
-    site: &Site,
+    site: &Workspace,
     task: &TaskId,
     token: Option<Token>,
     blame: Blame,
@@ -742,7 +746,7 @@ fn give_back(
 }
 
 /// Submits the event. Returns false if it is no longer due.
-fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
+fn submit(site: &Workspace, task: &TaskId, event: &Event) -> Result<bool, Error> {
     match site.board.submit(task, event, &Note::default()) {
         Ok(done) => {
             if done.task.status() == Status::Dead {
@@ -761,7 +765,7 @@ fn submit(site: &Site, task: &TaskId, event: &Event) -> Result<bool, Error> {
 }
 
 /// Hides the folder first: if the reaper is killed in between, the rest is a temp folder.
-fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
+fn remove_run(site: &Workspace, run: &str) -> Result<bool, Error> {
     if !may_go(site, run)? {
         return Ok(false);
     }
@@ -774,7 +778,7 @@ fn remove_run(site: &Site, run: &str) -> Result<bool, Error> {
     remove_folder(&aside)
 }
 
-fn remove_cells(site: &Site, run: &str) -> Result<bool, Error> {
+fn remove_cells(site: &Workspace, run: &str) -> Result<bool, Error> {
     // A cell is put aside only at the end of its import, which holds the slot.
     let _slot = site.board.cell_slot()?;
     let mut was_removed = false;
@@ -792,7 +796,7 @@ fn remove_folder(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn remove_worktree(site: &Site, task: &TaskId) -> Result<bool, Error> {
+fn remove_worktree(site: &Workspace, task: &TaskId) -> Result<bool, Error> {
     // A person may have reopened the item, and an agent taken it.
     match site.board.task(task) {
         Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {}

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::launch::form_of;
 use super::metadata::Metadata;
 use super::record::{patch, run_of, runs_of};
-use super::site::Site;
+use super::workspace::Workspace;
 use crate::runner::thread::read_thread;
 use crate::runner::{MOST_ANSWER, OUTPUT_LOG, PROMPT, THREAD_LOG};
 use tavern_git::CommitId;
@@ -28,7 +28,7 @@ pub struct Rebuilt {
 }
 
 /// Writes the files that are missing, empty or torn, and no others. Returns an empty result for a run that is gone.
-pub fn rebuild(site: &Site, run: &str) -> Result<Rebuilt, Error> {
+pub fn rebuild(site: &Workspace, run: &str) -> Result<Rebuilt, Error> {
     let mut rebuilt = Rebuilt::default();
     let Some(metadata) = run_of(&site.board, run) else {
         return Ok(rebuilt);
@@ -96,7 +96,7 @@ fn lost(artifacts: &Artifacts, run: &Metadata) -> BTreeSet<String> {
 
 /// Returns the agent's last message from its log, and restores the files of its tool calls on the way.
 fn reread(
-    site: &Site,
+    site: &Workspace,
     artifacts: &Artifacts,
     run: &Metadata,
     mend: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
@@ -120,7 +120,7 @@ fn reread(
 }
 
 /// Returns the commits at which the run's work began and ended. The end of an item's last run is the tip of its branch.
-fn ends(site: &Site, run: &Metadata) -> Result<(Option<CommitId>, Option<CommitId>), Error> {
+fn ends(site: &Workspace, run: &Metadata) -> Result<(Option<CommitId>, Option<CommitId>), Error> {
     let base = run.base.as_ref().and_then(|base| base.parse().ok());
     let tip = match (&run.commit, &run.branch) {
         (Some(commit), _) => commit.parse().ok(),

@@ -7,10 +7,10 @@ use std::io;
 use std::path::Path;
 
 use super::artifacts::{Artifacts, METADATA, PATCH, RESULT};
-use super::damaged;
+use super::environment;
+use super::record_recovery;
 use super::result::{AgentAnswer, RunResult};
-use super::site::{Site, runner_named};
-use super::surroundings;
+use super::workspace::{Workspace, runner_named};
 use crate::runner::{Denial, Job, LOGS, MOST_ANSWER, Outcome, PROMPT, RULES, SessionEnd, Usage};
 use tavern_core::cap::Spent;
 use tavern_core::eligible::DEFAULT_ROLE;
@@ -37,7 +37,7 @@ const MOST_OF_DENIAL: usize = 4 << 10;
 const MOST_LOOKED_AT: usize = 2_000;
 
 /// Keeps the prompt and the rules that the agent is given.
-fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
+fn keep_delivered(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
     artifacts.write(PROMPT, &job.prompt)?;
     if job.rules.is_empty() {
         Ok(())
@@ -48,14 +48,14 @@ fn keep_told(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
 
 /// The only writer of a run's `metadata.json`. The file is replaced as a whole after each event.
 pub struct Record<'a> {
-    site: &'a Site,
+    site: &'a Workspace,
     artifacts: Artifacts,
     metadata: Metadata,
 }
 
 impl<'a> Record<'a> {
     /// Begins the record of a new run for `job`.
-    pub fn begin(site: &'a Site, metadata: Metadata, job: &Job) -> Result<Record<'a>, Error> {
+    pub fn begin(site: &'a Workspace, metadata: Metadata, job: &Job) -> Result<Record<'a>, Error> {
         // An earlier run of the same claim was killed: its usage must stay known.
         close_run(site, &metadata.run)?;
         let artifacts = Artifacts::create(&site.board, &metadata.run)?;
@@ -66,12 +66,12 @@ impl<'a> Record<'a> {
         };
         // Saved first: a run with a prompt and without metadata counts as damaged.
         record.save()?;
-        keep_told(&record.artifacts, job)?;
+        keep_delivered(&record.artifacts, job)?;
         Ok(record)
     }
 
     /// Opens the record of an earlier run, perhaps of another process; `None` if nothing is known of it.
-    pub fn open(site: &'a Site, run: &str) -> Option<Record<'a>> {
+    pub fn open(site: &'a Workspace, run: &str) -> Option<Record<'a>> {
         let metadata = run_of(&site.board, run)?;
         Some(Record {
             site,
@@ -95,7 +95,7 @@ impl<'a> Record<'a> {
 
     /// Records that the run starts over in a new session, with a full prompt that contains these learnings.
     pub fn begins_anew(&mut self, job: &Job, knowledge: &[String]) -> Result<(), Error> {
-        keep_told(&self.artifacts, job)?;
+        keep_delivered(&self.artifacts, job)?;
         self.metadata.knowledge = knowledge.to_vec();
         self.metadata.session = Some(job.session.clone());
         self.save()
@@ -297,7 +297,7 @@ pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
 }
 
 /// Records the usage of a run; the first time also the usage of the runs before.
-fn write_spent(site: &Site, spent: Spent) -> Result<(), Error> {
+fn write_spent(site: &Workspace, spent: Spent) -> Result<(), Error> {
     let mut all = if site.board.has_spent() {
         Vec::new()
     } else {
@@ -329,7 +329,7 @@ pub fn run_of(board: &Board, run: &str) -> Option<Metadata> {
     let metadata = serde_json::from_str(&Artifacts::open(board, run).read(METADATA)).ok();
     Some(Metadata {
         run: run.to_owned(),
-        ..metadata.or_else(|| damaged::known(board, run))?
+        ..metadata.or_else(|| record_recovery::known(board, run))?
     })
 }
 
@@ -340,27 +340,27 @@ pub fn is_over(folder: &Path) -> bool {
 }
 
 /// Records the end of a run whose supervisor died.
-pub fn close_run(site: &Site, run: &str) -> Result<(), Error> {
+pub fn close_run(site: &Workspace, run: &str) -> Result<(), Error> {
     Record::open(site, run).map_or(Ok(()), |mut record| {
         record.died(Outcome::Killed, DEAD_SUPERVISOR)
     })
 }
 
 /// Returns the usage of a run without supervisor, from its program's own record.
-fn recorded(site: &Site, run: &Metadata) -> Usage {
+fn recorded(site: &Workspace, run: &Metadata) -> Usage {
     let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else {
         return Usage::default();
     };
     let Ok(program) = runner_named(&site.config, &run.runner, role) else {
         return Usage::default();
     };
-    let env = surroundings::of_agents(&site.config, &run.runner, program.as_ref(), Vec::new());
+    let env = environment::of_agents(&site.config, &run.runner, program.as_ref(), Vec::new());
     program.recorded(session, &env, run.started)
 }
 
 /// Returns the role in which the item was worked, even if the item names another now. Work without a run has the
 /// item's.
-pub fn role_of_work(site: &Site, task: &Task) -> Result<String, Error> {
+pub fn role_of_work(site: &Workspace, task: &Task) -> Result<String, Error> {
     let does = |run: &Metadata| {
         site.config
             .roles
@@ -486,7 +486,7 @@ fn summary(text: &str) -> String {
 const PATCH_LIMIT: usize = 4 << 20;
 
 /// Returns the text of `diff.patch`; `None` if git fails.
-pub(super) fn patch(site: &Site, base: &CommitId, tip: &CommitId) -> Option<String> {
+pub(super) fn patch(site: &Workspace, base: &CommitId, tip: &CommitId) -> Option<String> {
     let repository = site.repository().ok()?;
     // The diff starts at the fork, so that it does not revert merges made since the branch began.
     let fork = repository.fork(base, tip).ok().flatten();

@@ -3,10 +3,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::brief::Brief;
-use super::knowledge::told_of;
+use super::knowledge::message_for;
+use super::prompt_context::PromptContext;
 use super::record::Metadata;
-use super::site::Site;
+use super::workspace::Workspace;
 use crate::runner::Session;
 use tavern_core::event::Kind;
 use tavern_core::learning::Learning;
@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Follows the learnings of other agents while one agent runs.
 pub(super) struct Relay<'a> {
-    site: &'a Site,
+    site: &'a Workspace,
     task: &'a Task,
     run: String,
     /// Older learnings were known when the prompt was written.
@@ -33,7 +33,7 @@ pub(super) struct Relay<'a> {
     /// The learnings in the prompt, and those passed on since.
     known: HashSet<String>,
     /// Learnings and the words in which they were sent, not read by the agent yet.
-    said: Vec<(String, String)>,
+    delivered: Vec<(String, String)>,
     /// When the latest ones were sent.
     times: VecDeque<Instant>,
 }
@@ -41,14 +41,14 @@ pub(super) struct Relay<'a> {
 impl<'a> Relay<'a> {
     /// Begins the relay for an agent that starts now with the prompt of `brief`.
     pub(super) fn begin(
-        site: &'a Site,
+        site: &'a Workspace,
         task: &'a Task,
         run: &Metadata,
-        brief: &Brief<'_>,
+        brief: &PromptContext<'_>,
     ) -> Relay<'a> {
         let known = run.knowledge.iter().cloned().collect();
         let (since, seen) = (clock::whole_seconds(run.started.into()), brief.seen());
-        let (has_news, said, times) = Default::default();
+        let (has_news, delivered, times) = Default::default();
         Relay {
             site,
             task,
@@ -57,7 +57,7 @@ impl<'a> Relay<'a> {
             seen,
             has_news,
             known,
-            said,
+            delivered,
             times,
         }
     }
@@ -92,7 +92,7 @@ impl<'a> Relay<'a> {
     }
 
     /// Passes on new learnings that concern the item, in the words of `brief`, as far as the limit allows.
-    pub(super) fn pass_on(&mut self, brief: &Brief<'_>, session: &mut Session) {
+    pub(super) fn pass_on(&mut self, brief: &PromptContext<'_>, session: &mut Session) {
         if !self.patience().is_zero() {
             return;
         }
@@ -101,7 +101,7 @@ impl<'a> Relay<'a> {
                 && learning.run.as_ref() != Some(&self.run)
                 && !self.known.contains(id)
         };
-        let mut found = told_of(self.site, self.task, is_new).collect::<VecDeque<_>>();
+        let mut found = message_for(self.site, self.task, is_new).collect::<VecDeque<_>>();
         while self.pause().is_zero()
             && let Some(learned) = found.pop_front()
         {
@@ -115,7 +115,7 @@ impl<'a> Relay<'a> {
                 continue;
             };
             if session.say(&words) {
-                self.said.push((id, words));
+                self.delivered.push((id, words));
                 self.times.push_back(clock::instant());
                 self.times.drain(..self.times.len().saturating_sub(MOST));
             }
@@ -125,7 +125,10 @@ impl<'a> Relay<'a> {
 
     /// Returns the learning that the agent has read with these words; `None` if it is none of these.
     pub(super) fn read(&mut self, words: &str) -> Option<String> {
-        let place = self.said.iter().position(|(_, said)| said == words)?;
-        Some(self.said.remove(place).0)
+        let place = self
+            .delivered
+            .iter()
+            .position(|(_, delivered)| delivered == words)?;
+        Some(self.delivered.remove(place).0)
     }
 }

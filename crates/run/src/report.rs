@@ -9,7 +9,7 @@ use super::error::Error;
 use super::plan;
 use super::record::{Metadata, newest_runs};
 use super::result::{Ruling, RunFailure, RunResult, ShownBy, Verdict};
-use super::site::Site;
+use super::workspace::Workspace;
 use crate::runner::{Outcome, RateWindow};
 use tavern_core::eligible::DEFAULT_ROLE;
 use tavern_core::event::{Blame, Event, Kind, Retry, Review};
@@ -19,7 +19,7 @@ use tavern_store::{Claimed, Entry, Quota};
 use tavern_sys::clock;
 
 /// Returns the event that reports `result` for its holder.
-pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
+pub fn event(site: &Workspace, held: &Claimed, result: &RunResult) -> Event {
     let (task, token) = (&held.task, held.lease.token);
     match result {
         RunResult::Passed {
@@ -67,7 +67,7 @@ pub fn event(site: &Site, held: &Claimed, result: &RunResult) -> Event {
     }
 }
 
-fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
+fn given_back(site: &Workspace, held: &Claimed, failure: &RunFailure) -> Event {
     let policy = policy(site, failure.outcome);
     let retry = retry(
         site,
@@ -105,7 +105,10 @@ fn given_back(site: &Site, held: &Claimed, failure: &RunFailure) -> Event {
 ///
 /// # Errors
 /// The board can't be written.
-pub fn close_runner(site: &Site, result: &RunResult) -> Result<Option<(String, Quota)>, Error> {
+pub fn close_runner(
+    site: &Workspace,
+    result: &RunResult,
+) -> Result<Option<(String, Quota)>, Error> {
     let RunResult::Failed(RunFailure {
         outcome,
         runner: Some(runner),
@@ -141,7 +144,7 @@ const MOST_IN_A_ROW: usize = 100;
 
 /// Returns how often runs of `runner` have ended with `outcome`, one after the other, since they last ended otherwise. Runs
 /// at the same time met the same failure.
-fn in_a_row(site: &Site, runner: &str, outcome: Outcome) -> u32 {
+fn in_a_row(site: &Workspace, runner: &str, outcome: Outcome) -> u32 {
     let is_of = |run: &Metadata| run.runner == runner && run.outcome.is_some();
     let runs = newest_runs(&site.board, MOST_IN_A_ROW, &is_of).unwrap_or_default();
     let (mut count, mut before) = (0, None);
@@ -162,7 +165,7 @@ const FULL: f64 = 0.95;
 
 /// Closes `runner` until its provider allows more, if `windows` show that hardly anything is left. Returns the quota if
 /// the runner was open before.
-pub fn close_window(site: &Site, runner: &str, windows: &[RateWindow]) -> Option<Quota> {
+pub fn close_window(site: &Workspace, runner: &str, windows: &[RateWindow]) -> Option<Quota> {
     let now = clock::now();
     let full = full_window(windows, now)?;
     let ends = Timestamp::from_timestamp(full.resets_at, 0)?;
@@ -200,7 +203,7 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 }
 
 /// Returns the event for approved work that could not be integrated.
-pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
+pub fn sent_back(site: &Workspace, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     Event::SendBack {
         retry: retry(site, task, policy, None, role),
@@ -209,7 +212,7 @@ pub fn sent_back(site: &Site, task: &Task, policy: &OutcomePolicy, reason: &str)
 }
 
 /// Returns how often the work on `task` may be rejected. A role with a single run gets no second one after a rejection.
-pub fn rounds(site: &Site, task: &Task) -> u32 {
+pub fn rounds(site: &Workspace, task: &Task) -> u32 {
     let name = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     let is_once = site.config.roles.get(name).is_some_and(|role| role.once);
     if is_once && most_attempts(site, task, name) <= 1 {
@@ -219,7 +222,7 @@ pub fn rounds(site: &Site, task: &Task) -> u32 {
     }
 }
 
-fn judged(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
+fn judged(site: &Workspace, held: &Claimed, verdict: &Verdict) -> Event {
     let review = Review {
         token: Some(held.lease.token),
         by: held.lease.agent.clone(),
@@ -241,7 +244,7 @@ fn judged(site: &Site, held: &Claimed, verdict: &Verdict) -> Event {
 
 /// Returns how a task is retried after a run without success. `role` is its holder's.
 pub fn retry(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     policy: &OutcomePolicy,
     resets_at: Option<Timestamp>,
@@ -271,7 +274,7 @@ pub fn retry(
 
 /// Returns the back-off before the `nth` retry. The runner of a program at fault may set its own. A script is retried
 /// at once, unless the outcome's back-off is set.
-fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
+fn wait(site: &Workspace, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
     let runner = site
         .config
         .roles
@@ -288,7 +291,7 @@ fn wait(site: &Site, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) 
 }
 
 /// Returns the settings for an outcome that returns the task.
-pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
+pub fn policy(site: &Workspace, outcome: Outcome) -> &OutcomePolicy {
     let outcomes = &site.config.outcomes;
     match outcome {
         Outcome::Success | Outcome::Waiting | Outcome::Failed => &outcomes.failed,
@@ -308,7 +311,7 @@ pub fn policy(site: &Site, outcome: Outcome) -> &OutcomePolicy {
 }
 
 /// Returns the maximum of attempts: the item's, its queue's, the role's, or the board's.
-pub fn most_attempts(site: &Site, task: &Task, role: &str) -> u32 {
+pub fn most_attempts(site: &Workspace, task: &Task, role: &str) -> u32 {
     let of_role = || site.config.roles.get(role)?.max_attempts;
     task.max_attempts
         .or_else(of_role)

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::artifacts::Artifacts;
 use super::error::Error;
 use super::result::{AgentAnswer, Ruling, RunResult, Verdict};
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_core::task::Task;
 use tavern_git::CommitId;
 use tavern_store::Claimed;
@@ -14,7 +14,7 @@ use tavern_store::Claimed;
 const TAKEN: &str = "verdict.json";
 
 /// Returns the commit to review; `None` for a task that needs no repository.
-pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
+pub fn commit(site: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> {
     if !task.worktree {
         return Ok(None);
     }
@@ -30,7 +30,7 @@ pub fn commit(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
 }
 
 /// Returns the commit that the item names, in full if the repository has it.
-pub fn named(site: &Site, task: &Task) -> Result<Option<String>, Error> {
+pub fn named(site: &Workspace, task: &Task) -> Result<Option<String>, Error> {
     let Some(named) = task.commit() else {
         return Ok(None);
     };
@@ -45,7 +45,7 @@ pub fn named(site: &Site, task: &Task) -> Result<Option<String>, Error> {
 /// Returns the result of a reviewer's run that claims to be done: its verdict, if there is one on the commit to review.
 /// `said` is the agent's last message.
 pub fn judge(
-    site: &Site,
+    site: &Workspace,
     folder: &Path,
     commit: Option<&CommitId>,
     artifacts: &Artifacts,
@@ -78,7 +78,7 @@ pub fn taken(artifacts: &Artifacts) -> Option<Verdict> {
 
 /// Turns the verdict into a result. A verdict on work that has changed meanwhile becomes a rejection, so that the new
 /// work is verified and reviewed again.
-pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunResult, Error> {
+pub fn confirm(site: &Workspace, held: &Claimed, mut verdict: Verdict) -> Result<RunResult, Error> {
     let mut reason = verdict.line();
     if let Some(moved) = moved(site, &held.task)? {
         verdict.verdict = Ruling::Reject;
@@ -91,7 +91,7 @@ pub fn confirm(site: &Site, held: &Claimed, mut verdict: Verdict) -> Result<RunR
 }
 
 /// Returns a message if the task's branch has moved away from the commit in review.
-pub fn moved(site: &Site, task: &Task) -> Result<Option<String>, Error> {
+pub fn moved(site: &Workspace, task: &Task) -> Result<Option<String>, Error> {
     let (true, Some(named)) = (task.worktree, &task.commit()) else {
         return Ok(None);
     };

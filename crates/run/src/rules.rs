@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::Error;
 use super::record::{Metadata, runs_of};
 use super::result::{AgentAnswer, RunResult};
-use super::site::Site;
+use super::workspace::Workspace;
 use crate::runner::permission::is_yes;
 use tavern_core::event::Kind;
 use tavern_core::rule::{Breach, Consequence, in_words, names, of_lines, of_paths, question};
@@ -13,7 +13,7 @@ use tavern_git::CommitId;
 use tavern_store::walk_log;
 
 /// Returns true if a rule needs git to list what a run has changed.
-pub(super) fn are_for_files(site: &Site) -> bool {
+pub(super) fn are_for_files(site: &Workspace) -> bool {
     site.config
         .rules
         .values()
@@ -24,7 +24,7 @@ pub(super) fn are_for_files(site: &Site) -> bool {
 ///
 /// # Errors
 /// Its worktree can't be read.
-pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
+pub(super) fn broken(site: &Workspace, run: &Metadata) -> Result<Vec<Breach>, Error> {
     let rules = &site.config.rules;
     let base = run
         .base
@@ -72,12 +72,12 @@ pub(super) fn broken(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> 
 }
 
 /// Returns true if a person was asked about the breach and agreed.
-fn is_allowed(site: &Site, run: &Metadata, breach: &Breach) -> bool {
+fn is_allowed(site: &Workspace, run: &Metadata, breach: &Breach) -> bool {
     answer_to(site, run, breach).is_some_and(|answer| is_yes(&answer))
 }
 
 /// Returns a person's answer when they were last asked about the breach; `None` if they only resumed the item.
-fn answer_to(site: &Site, run: &Metadata, breach: &Breach) -> Option<String> {
+fn answer_to(site: &Workspace, run: &Metadata, breach: &Breach) -> Option<String> {
     let (mut answer, mut was_asked) = (None, false);
     let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
         let cause = entry.cause.unwrap_or_default();
@@ -97,7 +97,7 @@ fn answer_to(site: &Site, run: &Metadata, breach: &Breach) -> Option<String> {
 
 /// Returns acts of earlier runs of the item that are no part of its work and that no person was asked about: these runs
 /// ended in another way.
-pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, Error> {
+pub(super) fn earlier_acts(site: &Workspace, run: &Metadata) -> Result<Vec<Breach>, Error> {
     let earlier = runs_of(&site.board, &run.task)?
         .into_iter()
         .filter(|other| other.token < run.token);
@@ -110,7 +110,7 @@ pub(super) fn earlier_acts(site: &Site, run: &Metadata) -> Result<Vec<Breach>, E
 }
 
 /// Returns true if the previous run's work was done and a person has agreed to all its breaches: nothing is left to do.
-pub(super) fn are_allowed(site: &Site, run: &Metadata) -> bool {
+pub(super) fn are_allowed(site: &Workspace, run: &Metadata) -> bool {
     let earlier = runs_of(&site.board, &run.task).unwrap_or_default();
     let Some(last) = earlier.iter().rfind(|other| other.token < run.token) else {
         return false;

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::cell::Cell;
-use super::enclosure::{
+use super::bubblewrap::{
     ALONE, PROGRAM, READ, Terminal, WRITE, alone, begin, end, hide_secrets, show, shown,
 };
 use super::error::Error;
-use super::site::Site;
+use super::sandbox_dir::Cell;
 use super::syscalls;
+use super::workspace::Workspace;
 use super::writable::{refuse_trusted, writable};
 use crate::runner::shell::SCRIPT;
 use crate::runner::{PROMPT, ProgramHome, ProgramState};
@@ -39,7 +39,7 @@ pub struct Boxed<'a> {
 /// # Errors
 /// The repository can't be opened.
 pub fn of_agent(
-    site: &Site,
+    site: &Workspace,
     role: &Role,
     program: PathBuf,
     place: &Boxed<'_>,
@@ -98,7 +98,7 @@ pub fn of_agent(
 const FILTER: &str = "syscalls";
 
 /// Adds the filter of system calls that reach out of the sandbox. Bubblewrap reads it from a descriptor.
-fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
+fn filtered(site: &Workspace, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
     let (file, filter) = (
         site.board.private(FILTER),
         syscalls::filter().unwrap_or_default(),
@@ -127,7 +127,7 @@ fn filtered(site: &Site, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
 ///
 /// # Errors
 /// The repository can't be opened.
-pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsString>, Error> {
+pub fn of_command(site: &Workspace, role: &Role, folder: &Path) -> Result<Vec<OsString>, Error> {
     if !role.sandbox {
         return Ok(Vec::new());
     }
@@ -150,14 +150,14 @@ pub fn of_command(site: &Site, role: &Role, folder: &Path) -> Result<Vec<OsStrin
 ///
 /// # Errors
 /// The repository can't be opened.
-pub fn of_look(site: &Site, out: &Path) -> Result<Vec<OsString>, Error> {
+pub fn of_look(site: &Workspace, out: &Path) -> Result<Vec<OsString>, Error> {
     let mut line = alone(&site.board, site.repository()?);
     show(&mut line, [(WRITE, out.to_owned())]);
     Ok(end(line, Some(out)))
 }
 
 /// Returns the folders that are read-only in every sandbox: git's, and the board.
-fn held(site: &Site) -> Result<[(&'static str, PathBuf); 2], Error> {
+fn held(site: &Workspace) -> Result<[(&'static str, PathBuf); 2], Error> {
     Ok([
         (READ, site.repository()?.common_dir().to_owned()),
         (READ, site.board.dir().to_owned()),
@@ -165,7 +165,7 @@ fn held(site: &Site) -> Result<[(&'static str, PathBuf); 2], Error> {
 }
 
 /// Hides the board's lock: a process that can read a file can lock it.
-fn hide_lock(line: &mut Vec<OsString>, site: &Site) {
+fn hide_lock(line: &mut Vec<OsString>, site: &Workspace) {
     line.extend([
         READ.into(),
         site.board.private(FILTER).into(),
@@ -235,7 +235,7 @@ pub fn check(role: &Role) -> Result<(), NotReady> {
 /// # Errors
 /// It can't be made: some containers and kernels forbid it. Or the repository is where a sandbox has a folder
 /// of its own.
-pub fn try_out(site: &Site, role: &Role) -> Result<(), Error> {
+pub fn try_out(site: &Workspace, role: &Role) -> Result<(), Error> {
     if !role.sandbox {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! Queues what the board's schedules make due. Runs nothing: a queued item is like any other.
 
 use super::error::Error;
-use super::site::Site;
 use super::trust::{Trust, made_here};
+use super::workspace::Workspace;
 use tavern_core::task::Task;
 use tavern_store::config::Schedules;
 use tavern_store::{ScheduleDeed, ScheduleOutcome};
@@ -15,7 +15,7 @@ pub struct ScheduleLook {
 }
 
 /// Queues what is due now. An untrusted schedules file queues nothing.
-pub fn queue_due(site: &Site) -> Result<ScheduleLook, Error> {
+pub fn queue_due(site: &Workspace) -> Result<ScheduleLook, Error> {
     let schedules = Schedules::load(site.board.dir())?;
     let trust = Trust::of(site);
     if !schedules.text.is_empty() {

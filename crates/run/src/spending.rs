@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::record::{Metadata, run_name, run_of, spent_by_ended};
-use super::site::Site;
+use super::workspace::Workspace;
 use crate::runner::Limits;
 use tavern_core::cap::{CapUse, Measure, Spending, Spent, passed};
 use tavern_core::lease::{Lease, Life};
@@ -14,12 +14,12 @@ use tavern_sys::clock;
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Returns the usage of all runs of the board so far; `None` if nothing is capped.
-pub fn spending(site: &Site) -> Option<Spending> {
+pub fn spending(site: &Workspace) -> Option<Spending> {
     site.config.budget.is_set().then(|| spending_of_all(site))
 }
 
 /// Returns the same, even if nothing is capped.
-pub fn spending_of_all(site: &Site) -> Spending {
+pub fn spending_of_all(site: &Workspace) -> Spending {
     Spending::of(
         site.config.budget.clone(),
         spent(site),
@@ -28,7 +28,7 @@ pub fn spending_of_all(site: &Site) -> Spending {
 }
 
 /// Returns the usage of each run so far.
-fn spent(site: &Site) -> Vec<Spent> {
+fn spent(site: &Workspace) -> Vec<Spent> {
     let (mut spent, now) = (spent_by_ended(&site.board), clock::now());
     let live = |lease: &Lease| {
         let run = run_of(&site.board, &run_name(&lease.task, lease.token))?;
@@ -44,18 +44,18 @@ fn spent(site: &Site) -> Vec<Spent> {
 
 /// Follows the usage of one run.
 pub(super) struct Meter<'a> {
-    site: &'a Site,
+    site: &'a Workspace,
     /// Its usage at the last look.
-    told: Spent,
+    logged: Spent,
     looked_at: Instant,
 }
 
 impl<'a> Meter<'a> {
     /// Begins with a run.
-    pub fn begin(site: &'a Site, run: &Metadata) -> Meter<'a> {
+    pub fn begin(site: &'a Workspace, run: &Metadata) -> Meter<'a> {
         Meter {
             site,
-            told: run.spent(run.started),
+            logged: run.spent(run.started),
             looked_at: clock::instant(),
         }
     }
@@ -77,8 +77,11 @@ impl<'a> Meter<'a> {
             return (Vec::new(), None);
         };
         let (task, queue) = (&run.task, &run.queue);
-        let before = now.with(&std::mem::replace(&mut self.told, run.spent(clock::now())));
-        let now = now.with(&self.told);
+        let before = now.with(&std::mem::replace(
+            &mut self.logged,
+            run.spent(clock::now()),
+        ));
+        let now = now.with(&self.logged);
         let both = before
             .uses(task, queue)
             .into_iter()

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::error::Error;
-use super::origin::{Clause, Origins, agreed, brought, file_name, overruled};
-use super::site::Site;
+use super::provenance::{Origins, TrustUnit, agreed, brought, file_name, overruled};
+use super::workspace::Workspace;
 use tavern_core::document::{Document, open};
 use tavern_core::eligible::{Doubt, Untrusted, for_roles};
 use tavern_core::front;
@@ -25,7 +25,7 @@ use tavern_sys::files;
 
 /// What is trusted, as known while this value lives.
 pub struct Trust<'s> {
-    site: &'s Site,
+    site: &'s Workspace,
     trusted: RefCell<Option<Trusted>>,
     settings: OnceCell<Result<(), Untrusted>>,
     /// Parts found not to be made here.
@@ -34,8 +34,8 @@ pub struct Trust<'s> {
 
 /// An untrusted part of the board, which came from elsewhere.
 #[derive(Clone, Debug)]
-pub struct Stranger {
-    pub part: Clause,
+pub struct UntrustedUnit {
+    pub part: TrustUnit,
     /// Its file, and the line of an item, counted from 1.
     pub place: PathBuf,
     pub line: Option<usize>,
@@ -48,7 +48,7 @@ pub struct Stranger {
 }
 
 impl<'s> Trust<'s> {
-    pub fn of(site: &'s Site) -> Trust<'s> {
+    pub fn of(site: &'s Workspace) -> Trust<'s> {
         let (trusted, settings, look) = Default::default();
         Trust {
             site,
@@ -70,14 +70,14 @@ impl<'s> Trust<'s> {
         if self.knows(task) {
             Ok(())
         } else {
-            self.refuse([Clause::of_item(task, String::new())])
+            self.refuse([TrustUnit::of_item(task, String::new())])
         }
     }
 
     /// Returns true if the item's whole text is known to be trusted. Does not ask git, so others need not wait for it.
     pub fn knows(&self, task: &Task) -> bool {
         self.site.board.trusts_all()
-            || self.with_trusted(|trusted| trusted.has(&Clause::digest_of(task)))
+            || self.with_trusted(|trusted| trusted.has(&TrustUnit::digest_of(task)))
     }
 
     /// Checks the queue's front matter, which applies to all its items and is shown to planners.
@@ -87,7 +87,7 @@ impl<'s> Trust<'s> {
 
     /// Checks the text around the items of `document`.
     pub fn prose(&self, document: &Document<'_>) -> Result<(), Untrusted> {
-        self.refuse(Clause::of_prose(document, "its queue"))
+        self.refuse(TrustUnit::of_prose(document, "its queue"))
     }
 
     /// Checks the file of the learning `id`.
@@ -97,7 +97,7 @@ impl<'s> Trust<'s> {
 
     /// Checks the board's schedules.
     pub fn schedules(&self, text: &str) -> Result<(), Untrusted> {
-        self.refuse([Clause::of_file(SCHEDULES, text.to_owned())])
+        self.refuse([TrustUnit::of_file(SCHEDULES, text.to_owned())])
     }
 
     /// Checks the settings, the item, and the front matter of its queue.
@@ -112,7 +112,7 @@ impl<'s> Trust<'s> {
     }
 
     /// Returns all untrusted parts of the board and of the named files.
-    pub fn unknown(&self) -> Vec<Stranger> {
+    pub fn unknown(&self) -> Vec<UntrustedUnit> {
         self.look()
     }
 
@@ -134,7 +134,7 @@ impl<'s> Trust<'s> {
     }
 
     /// Trusts these parts from now on.
-    pub fn allow(&self, unknown: impl IntoIterator<Item = Stranger>) -> Result<(), Error> {
+    pub fn allow(&self, unknown: impl IntoIterator<Item = UntrustedUnit>) -> Result<(), Error> {
         let digests = unknown.into_iter().flat_map(|one| {
             let before = one
                 .committed
@@ -151,12 +151,12 @@ impl<'s> Trust<'s> {
         Ok(self.with_trusted(Trusted::forget)?)
     }
 
-    fn refuse(&self, parts: impl IntoIterator<Item = Clause>) -> Result<(), Untrusted> {
+    fn refuse(&self, parts: impl IntoIterator<Item = TrustUnit>) -> Result<(), Untrusted> {
         if self.site.board.trusts_all() {
             return Ok(());
         }
-        let parts: Vec<Clause> = parts.into_iter().collect();
-        let is_known = |part: &Clause| self.with_trusted(|trusted| trusted.has(&part.digest));
+        let parts: Vec<TrustUnit> = parts.into_iter().collect();
+        let is_known = |part: &TrustUnit| self.with_trusted(|trusted| trusted.has(&part.digest));
         if parts.iter().all(is_known) {
             return Ok(());
         }
@@ -169,13 +169,13 @@ impl<'s> Trust<'s> {
         };
         let found = self.look.get_or_init(look);
         let is_told =
-            |part: &Clause| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
-        let came = |part: &Clause| match found.get(&part.digest) {
+            |part: &TrustUnit| self.with_trusted(|trusted| trusted.has(&brought(&part.digest)));
+        let came = |part: &TrustUnit| match found.get(&part.digest) {
             Some(came) => *came,
             None if is_told(part) => Doubt::ByGit,
             None => Doubt::Since,
         };
-        let unknown: Vec<Clause> = parts.into_iter().filter(|part| !is_known(part)).collect();
+        let unknown: Vec<TrustUnit> = parts.into_iter().filter(|part| !is_known(part)).collect();
         let Some(doubt) = unknown.iter().map(came).min() else {
             return Ok(());
         };
@@ -186,7 +186,7 @@ impl<'s> Trust<'s> {
     }
 
     /// Returns where an untrusted part came from.
-    fn came(&self, one: &Stranger) -> Doubt {
+    fn came(&self, one: &UntrustedUnit) -> Doubt {
         let root = fs::canonicalize(self.site.board.root());
         if root.is_ok_and(|root| !one.place.starts_with(root)) {
             Doubt::FromOutside
@@ -196,17 +196,17 @@ impl<'s> Trust<'s> {
     }
 
     /// Finds out where all unknown parts came from, and remembers those made here. Returns the others.
-    fn look(&self) -> Vec<Stranger> {
+    fn look(&self) -> Vec<UntrustedUnit> {
         let is_trusted =
-            |one: &Stranger| self.with_trusted(|trusted| trusted.has(&one.part.digest));
-        let (known, mut unknown): (Vec<Stranger>, Vec<Stranger>) =
+            |one: &UntrustedUnit| self.with_trusted(|trusted| trusted.has(&one.part.digest));
+        let (known, mut unknown): (Vec<UntrustedUnit>, Vec<UntrustedUnit>) =
             standing(self.site).into_iter().partition(is_trusted);
         if unknown.is_empty() {
             return unknown;
         }
-        let parts: Vec<&Clause> = unknown.iter().map(|one| &one.part).collect();
+        let parts: Vec<&TrustUnit> = unknown.iter().map(|one| &one.part).collect();
         let paths: Vec<&Path> = unknown.iter().map(|one| one.place.as_path()).collect();
-        let known: Vec<Clause> = known.into_iter().map(|one| one.part).collect();
+        let known: Vec<TrustUnit> = known.into_iter().map(|one| one.part).collect();
         // If git fails, a part counts as brought by it.
         let origins =
             self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, &known, trusted));
@@ -218,7 +218,8 @@ impl<'s> Trust<'s> {
             .collect();
         let is_made: HashSet<Digest> = made.iter().cloned().collect();
         // git removes a file before it moves HEAD, so parts that HEAD still holds are looked at again next time.
-        let is_leaving = |part: &&&Clause| part.is_removal() && origins.committed(part).is_some();
+        let is_leaving =
+            |part: &&&TrustUnit| part.is_removal() && origins.committed(part).is_some();
         let leaving: HashSet<&Digest> = parts
             .iter()
             .filter(is_leaving)
@@ -255,7 +256,7 @@ impl<'s> Trust<'s> {
 /// Trusts items that a person has just added here. This only saves asking git, so a failed write is harmless.
 pub fn made_here<'t>(board: &Board, tasks: impl IntoIterator<Item = &'t Task>) {
     if !board.is_dry() {
-        drop(Trusted::of(board).add(tasks.into_iter().map(Clause::digest_of)));
+        drop(Trusted::of(board).add(tasks.into_iter().map(TrustUnit::digest_of)));
     }
 }
 
@@ -266,18 +267,18 @@ pub fn learned_here(board: &Board, learning: &Learning) {
     }
 }
 
-fn of_learning(id: &str, learning: &Learning) -> Clause {
-    Clause::of_learning(&format!("{KNOWLEDGE}/{id}.md"), learning)
+fn of_learning(id: &str, learning: &Learning) -> TrustUnit {
+    TrustUnit::of_learning(&format!("{KNOWLEDGE}/{id}.md"), learning)
 }
 
 /// Trusts config.yaml, which Tavern has just written.
 pub fn settings_made_here(board: &Board, text: &str) {
-    drop(Trusted::of(board).add([Clause::of_file(FILE, text.to_owned()).digest]));
+    drop(Trusted::of(board).add([TrustUnit::of_file(FILE, text.to_owned()).digest]));
 }
 
 /// Returns the front matter of the queue.
-fn front(document: &Document<'_>, name: String) -> Option<Clause> {
-    Clause::of_front(document.front(), name, document.front_text().to_owned())
+fn front(document: &Document<'_>, name: String) -> Option<TrustUnit> {
+    TrustUnit::of_front(document.front(), name, document.front_text().to_owned())
 }
 
 /// Returns the real path of the queue's file.
@@ -286,7 +287,7 @@ fn place(queue: &Queue) -> PathBuf {
 }
 
 /// Returns the settings: config.yaml and the templates.
-fn settings(site: &Site) -> Vec<Clause> {
+fn settings(site: &Workspace) -> Vec<TrustUnit> {
     let folder = site.board.path("templates");
     let found = WalkDir::new(&folder)
         .sort_by_file_name()
@@ -302,17 +303,20 @@ fn settings(site: &Site) -> Vec<Clause> {
                 .to_string_lossy()
                 .into_owned();
             // An unreadable template can't reach any agent.
-            Some(Clause::of_file(&name, files::read_text(entry.path()).ok()?))
+            Some(TrustUnit::of_file(
+                &name,
+                files::read_text(entry.path()).ok()?,
+            ))
         });
     let config = Some(&site.settings).filter(|text| !text.is_empty());
-    let config = config.map(|text| Clause::of_file(FILE, text.clone()));
+    let config = config.map(|text| TrustUnit::of_file(FILE, text.clone()));
     let gone = site
         .board
         .removed_files()
         .into_iter()
         .filter(|(name, _)| name != FILE || config.is_none());
-    let gone: Vec<Clause> = gone
-        .map(|(name, was)| Clause::of_removed(&name, &was))
+    let gone: Vec<TrustUnit> = gone
+        .map(|(name, was)| TrustUnit::of_removed(&name, &was))
         .collect();
     config
         .into_iter()
@@ -323,7 +327,7 @@ fn settings(site: &Site) -> Vec<Clause> {
 }
 
 /// Returns the links that make a file elsewhere a queue.
-fn links(site: &Site) -> Vec<Clause> {
+fn links(site: &Workspace) -> Vec<TrustUnit> {
     let folder = site.board.path("queues");
     let mut links: Vec<PathBuf> = match files::names_in(&folder) {
         Ok(names) => names
@@ -342,16 +346,16 @@ fn links(site: &Site) -> Vec<Clause> {
     let clause = |path: PathBuf| {
         let target = fs::read_link(&path).ok()?;
         let name = path.strip_prefix(site.board.dir()).ok()?.to_string_lossy();
-        Some(Clause::of_link(&name, &target.to_string_lossy()))
+        Some(TrustUnit::of_link(&name, &target.to_string_lossy()))
     };
     links.into_iter().filter_map(clause).collect()
 }
 
 /// Returns all parts of the board that may be run some day.
-fn standing(site: &Site) -> Vec<Stranger> {
-    let unknown = |part: Clause, place: PathBuf, line| {
+fn standing(site: &Workspace) -> Vec<UntrustedUnit> {
+    let unknown = |part: TrustUnit, place: PathBuf, line| {
         let (was, committed) = Default::default();
-        Stranger {
+        UntrustedUnit {
             part,
             place,
             line,
@@ -360,7 +364,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
             committed,
         }
     };
-    let mut all: Vec<Stranger> = settings(site)
+    let mut all: Vec<UntrustedUnit> = settings(site)
         .into_iter()
         .map(|part| {
             let place = site.board.path(part.file());
@@ -370,7 +374,7 @@ fn standing(site: &Site) -> Vec<Stranger> {
     all.extend(site.board.knowledge().into_iter().filter_map(|file| {
         let part = of_learning(&file.id, file.learning.as_ref().ok()?);
         // Work does not depend on a learning.
-        Some(Stranger {
+        Some(UntrustedUnit {
             is_open: false,
             ..unknown(part, file.path, None)
         })
@@ -379,9 +383,9 @@ fn standing(site: &Site) -> Vec<Stranger> {
         .ok()
         .filter(|text| !text.is_empty());
     all.extend(schedules.map(|text| {
-        let part = Clause::of_file(SCHEDULES, text);
+        let part = TrustUnit::of_file(SCHEDULES, text);
         // Nor on the schedules.
-        Stranger {
+        UntrustedUnit {
             is_open: false,
             ..unknown(part, site.board.path(SCHEDULES), None)
         }
@@ -406,18 +410,18 @@ fn standing(site: &Site) -> Vec<Stranger> {
     for (place, text) in queues.iter().filter_map(read).chain(shown) {
         let (document, _) = text.parse();
         let file = file_name(&place, &folder);
-        let prose = Clause::of_prose(&document, &file);
+        let prose = TrustUnit::of_prose(&document, &file);
         let parts = front(&document, file).into_iter().chain(prose);
         all.extend(parts.map(|part| unknown(part, place.clone(), Some(1))));
         for item in document.items() {
             // A person may chat with the agent of a dead item.
             if !item.status.is_ended() || item.status == Status::Dead {
-                let part = Clause::of_item(
+                let part = TrustUnit::of_item(
                     &document.task_of(&for_roles(&document, item, &roles)),
                     document.block(item).to_owned(),
                 );
                 let is_open = !matches!(item.status, Status::Dead | Status::Draft);
-                all.push(Stranger {
+                all.push(UntrustedUnit {
                     is_open,
                     ..unknown(part, place.clone(), Some(item.line))
                 });

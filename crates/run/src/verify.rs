@@ -13,7 +13,7 @@ use super::processes::mark_of;
 use super::record::{Record, run_name};
 use super::result::{AgentAnswer, RunResult, ShownBy};
 use super::review;
-use super::site::Site;
+use super::workspace::Workspace;
 use super::worktree::make_plain;
 use crate::runner::Outcome;
 use tavern_core::markup;
@@ -85,7 +85,7 @@ pub fn takes_time(held: &Claimed) -> bool {
 }
 
 /// Plans the verification of `answer`.
-pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
+pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
     let over = |result| {
         Ok(Verification::Over {
             result,
@@ -103,7 +103,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
     };
     let run = run_name(&held.task.id, held.lease.token);
     let reason = match site.expected(held) {
-        Some(Expected::Answer) => plan::first_line(&said(site, &run)).unwrap_or(reason),
+        Some(Expected::Answer) => plan::first_line(&last_words(site, &run)).unwrap_or(reason),
         Some(Expected::Change) | None => reason,
     };
     let shown_by = match held.task.done_when.is_empty() {
@@ -120,7 +120,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
         });
     }
     if site.does(held, Does::Answer) {
-        return over(plan::answered(&said(site, &run)));
+        return over(plan::answered(&last_words(site, &run)));
     }
     if site.does(held, Does::Plan) {
         let (result, problems) = plan::look(site, held, &Artifacts::open(&site.board, &run));
@@ -178,7 +178,7 @@ pub fn plan(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<Verifica
 }
 
 /// Verifies an answer: commits what was left uncommitted, and runs `done_when` at the commit.
-pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunResult, Error> {
+pub fn verify(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<RunResult, Error> {
     // A final result has been written down already.
     if let AgentAnswer::Result(result) = answer {
         return Ok(result);
@@ -215,7 +215,11 @@ pub fn verify(site: &Site, held: &Claimed, answer: AgentAnswer) -> Result<RunRes
 }
 
 /// Returns the result, and whether `done_when` passed if it was run. It is not run again at the commit `proven`.
-fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Option<bool>), Error> {
+fn prove(
+    site: &Workspace,
+    held: &Claimed,
+    work: Unproven,
+) -> Result<(RunResult, Option<bool>), Error> {
     let Unproven {
         reason,
         state,
@@ -293,7 +297,7 @@ fn prove(site: &Site, held: &Claimed, work: Unproven) -> Result<(RunResult, Opti
 }
 
 /// Commits what an agent has left uncommitted, and removes from its commits what the worktree held before it began.
-pub fn commit_left(site: &Site, held: &Claimed, state: &WorkState) -> Result<(), Error> {
+pub fn commit_left(site: &Workspace, held: &Claimed, state: &WorkState) -> Result<(), Error> {
     let (task, folder) = (&held.task, site.board.worktree(&held.task.id));
     if let WorkState::Uncommitted(changes) = state {
         let protected = site.protected(&held.queue);
@@ -324,7 +328,7 @@ const ALREADY_DONE: &str = "already done: its commands pass, and nothing was cha
 const REWORDED: &str = "its text was edited during the run; starting over with the new text";
 
 /// Returns true if its queue now asks for something else than what was done.
-fn is_reworded(site: &Site, held: &Claimed) -> bool {
+fn is_reworded(site: &Workspace, held: &Claimed) -> bool {
     let is_new = |command: &String| !held.task.done_when.contains(command);
     site.board.task(&held.task.id).is_ok_and(|found| {
         // A merge runs new commands anyway.
@@ -364,12 +368,12 @@ fn words(task: &Task) -> (String, Vec<&str>) {
 }
 
 /// Returns the agent's last message in `run`.
-fn said(site: &Site, run: &str) -> String {
+fn last_words(site: &Workspace, run: &str) -> String {
     Artifacts::open(&site.board, run).read("result.txt")
 }
 
 /// Returns true if its commands decide whether it was done before it was claimed.
-fn may_be_done(site: &Site, held: &Claimed) -> bool {
+fn may_be_done(site: &Workspace, held: &Claimed) -> bool {
     !held.task.done_when.is_empty() && site.expected(held) != Some(Expected::Change)
 }
 
@@ -385,7 +389,7 @@ fn left_nothing(nested: &[PathBuf]) -> RunResult {
     RunResult::failed_as(Outcome::Empty, reason)
 }
 
-fn is_unrelated(site: &Site, tip: &CommitId) -> Result<bool, Error> {
+fn is_unrelated(site: &Workspace, tip: &CommitId) -> Result<bool, Error> {
     let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
         return Ok(false);
     };
@@ -393,7 +397,7 @@ fn is_unrelated(site: &Site, tip: &CommitId) -> Result<bool, Error> {
 }
 
 /// Returns true if the work at `tip` has nothing new for the integration branch, or only changes to protected paths.
-fn is_empty(site: &Site, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
+fn is_empty(site: &Workspace, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
     let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
         return Ok(false);
     };

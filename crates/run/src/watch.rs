@@ -15,14 +15,15 @@ use super::notices::tell_people;
 use super::record::{Metadata, run_name, run_of};
 use super::report::{policy, retry};
 use super::rules;
-use super::site::Site;
-use super::watcher::Watcher;
+use super::watcher_state::Watcher;
+use super::workspace::Workspace;
 use crate::runner::Outcome;
 use tavern_core::activity::Activity;
 use tavern_core::event::{Blame, Event, Kind, Retry};
 use tavern_core::lease::{Lease, Life};
 use tavern_core::monitor::{
-    Deed, Symptom, Trouble, Urgency, WATCHER, Watched, is_in_doubt, judge, may_break_rules, treat,
+    Reaction, Symptom, Trouble, Urgency, WATCHER, Watched, is_in_doubt, judge, may_break_rules,
+    treat,
 };
 use tavern_core::rule::{Breach, question};
 use tavern_core::task::{Task, TaskId, Timestamp};
@@ -46,20 +47,20 @@ pub struct Diagnosis {
     pub run: String,
     pub agent: String,
     pub symptom: Symptom,
-    pub deed: Deed,
+    pub deed: Reaction,
     /// Symptom and reaction in words.
     pub cause: String,
 }
 
 impl Diagnosis {
-    fn new(lease: &Lease, trouble: &Trouble, deed: Deed) -> Diagnosis {
+    fn new(lease: &Lease, trouble: &Trouble, deed: Reaction) -> Diagnosis {
         let done = match deed {
-            Deed::Noted => "its agent is not notified".to_owned(),
-            Deed::Notified => "people are notified".to_owned(),
-            Deed::Nudged(urgency) => format!("it is nudged ({urgency})"),
-            Deed::Ended => "it is ended".to_owned(),
-            Deed::Restarted => "it is restarted".to_owned(),
-            Deed::Paused => "it is paused, with a question to a person".to_owned(),
+            Reaction::Noted => "its agent is not notified".to_owned(),
+            Reaction::Notified => "people are notified".to_owned(),
+            Reaction::Nudged(urgency) => format!("it is nudged ({urgency})"),
+            Reaction::Ended => "it is ended".to_owned(),
+            Reaction::Restarted => "it is restarted".to_owned(),
+            Reaction::Paused => "it is paused, with a question to a person".to_owned(),
         };
         Diagnosis {
             task: lease.task.clone(),
@@ -148,7 +149,7 @@ pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
 }
 
 /// Returns true if an earlier look at this run has reported the breach.
-pub(super) fn was_told(site: &Site, run: &Metadata, breach: &Breach) -> bool {
+pub(super) fn was_reported(site: &Workspace, run: &Metadata, breach: &Breach) -> bool {
     watched_of(&Artifacts::open(&site.board, &run.run)).knows_of(breach)
 }
 
@@ -165,7 +166,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn begin(site: &Site, role: &Role, task: &Task) -> Watch {
+    pub(super) fn begin(site: &Workspace, role: &Role, task: &Task) -> Watch {
         let rules = site.config.watch.with(role.watch.iter().chain(&task.watch));
         Watch {
             every: rules.every.limit(),
@@ -187,7 +188,7 @@ impl Watch {
 
     /// Looks at the run of `own`, if it is time and no other process watches the board. Returns true if that ended the
     /// run.
-    pub(super) fn look(&mut self, site: &Site, own: &Lease) -> bool {
+    pub(super) fn look(&mut self, site: &Workspace, own: &Lease) -> bool {
         if !std::mem::take(&mut self.is_hurried) && !self.patience().is_zero() {
             return false;
         }
@@ -211,7 +212,7 @@ impl Lapse {
     /// Records the result of a look: why it failed, if it did. Returns a message if that has changed.
     pub fn note(
         &mut self,
-        site: &Site,
+        site: &Workspace,
         of: Option<&Lease>,
         failure: Option<String>,
     ) -> Option<String> {
@@ -239,7 +240,7 @@ impl Lapse {
 ///
 /// # Errors
 /// The board, or one of the runs, can't be examined; the other runs were.
-pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+pub fn look(site: &Workspace, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (mut failure, mut asks) = (None, MOST_ASKED);
     let mut leases = site.board.leases()?;
     leases.sort_by_cached_key(|lease| {
@@ -261,7 +262,7 @@ pub fn look(site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
 }
 
 /// Looks at the supervisor's own run. Returns true if that ended the run.
-fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
+fn look_at_own(site: &Workspace, own: &Lease) -> Result<bool, Error> {
     let slot = site.board.try_watch_slot()?;
     // A watcher that hangs or was stopped does not count.
     if slot.is_none()
@@ -285,7 +286,7 @@ fn look_at_own(site: &Site, own: &Lease) -> Result<bool, Error> {
 
 /// Runs of dead holders are left to `tavern-reap`, and chats to the person who chats.
 fn look_at(
-    site: &Site,
+    site: &Workspace,
     lease: &Lease,
     asks: &mut usize,
     tell: &mut dyn FnMut(Diagnosis),
@@ -311,7 +312,7 @@ fn look_at(
 /// Examines one run; a part that can't be examined does not hide the others. `asks` is how often git may still be asked
 /// for files.
 fn look_into(
-    site: &Site,
+    site: &Workspace,
     lease: &Lease,
     asks: &mut usize,
     tell: &mut dyn FnMut(Diagnosis),
@@ -385,7 +386,7 @@ fn look_into(
     looked
 }
 
-fn is_held(site: &Site, lease: &Lease) -> Result<bool, Error> {
+fn is_held(site: &Workspace, lease: &Lease) -> Result<bool, Error> {
     Ok(site
         .board
         .lease(&lease.task)?
@@ -400,7 +401,7 @@ struct Gang {
 }
 
 impl Gang {
-    fn of(site: &Site, parent: TaskId, symptom: Symptom) -> Result<Gang, Error> {
+    fn of(site: &Workspace, parent: TaskId, symptom: Symptom) -> Result<Gang, Error> {
         let is_member = |health: &Health| {
             health.activity.parent.as_ref() == Some(&parent)
                 && health.watched.is_told_in_vain(symptom)
@@ -418,13 +419,13 @@ impl Gang {
     }
 
     /// Ends their runs, since the fault is not with one of them. Members that were restarted before are paused.
-    fn begin_anew(&self, site: &Site, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+    fn begin_anew(&self, site: &Workspace, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
         let trouble = Trouble::of_gang(&self.parent, self.symptom, self.members.len());
         for member in &self.members {
             let deed = if was_restarted(site, &member.task)? {
-                Deed::Paused
+                Reaction::Paused
             } else {
-                Deed::Restarted
+                Reaction::Restarted
             };
             tell(carry_out(site, member, &trouble, deed)?);
         }
@@ -433,7 +434,7 @@ impl Gang {
 }
 
 /// Returns true if it was restarted before, together with others.
-fn was_restarted(site: &Site, task: &TaskId) -> Result<bool, Error> {
+fn was_restarted(site: &Workspace, task: &TaskId) -> Result<bool, Error> {
     let mut was_restarted = false;
     walk_log(&site.board, Some(task), &mut |entry| {
         was_restarted = entry.symptom == Some(Symptom::Divergence);
@@ -443,7 +444,7 @@ fn was_restarted(site: &Site, task: &TaskId) -> Result<bool, Error> {
 }
 
 fn keep(
-    site: &Site,
+    site: &Workspace,
     artifacts: &Artifacts,
     before: &Watched,
     watched: &Watched,
@@ -457,7 +458,7 @@ fn keep(
 
 /// Looks for file changes that no call shows. This takes a git command, so it is done only in doubt.
 fn look_at_files(
-    site: &Site,
+    site: &Workspace,
     run: &Metadata,
     activity: &mut Activity,
     watched: &mut Watched,
@@ -478,7 +479,7 @@ fn look_at_files(
 }
 
 /// Returns a digest of the worktree's content.
-fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
+fn files(site: &Workspace, run: &Metadata) -> Result<u64, Error> {
     let (repository, folder) = (site.repository()?, &run.worktree);
     let changes = repository.changes(folder)?;
     let mut digest = Xxh3::new();
@@ -499,10 +500,10 @@ fn files(site: &Site, run: &Metadata) -> Result<u64, Error> {
 /// Nudges the agent or ends its run, and logs it; does nothing on a dry board. The log entry comes first, since the
 /// report of a pause must be the item's last.
 fn carry_out(
-    site: &Site,
+    site: &Workspace,
     lease: &Lease,
     trouble: &Trouble,
-    deed: Deed,
+    deed: Reaction,
 ) -> Result<Diagnosis, Error> {
     let diagnosis = Diagnosis::new(lease, trouble, deed);
     if site.board.is_dry() {
@@ -531,12 +532,12 @@ fn carry_out(
         )
     };
     match deed {
-        Deed::Noted | Deed::Notified => {}
-        Deed::Nudged(urgency) => {
+        Reaction::Noted | Reaction::Notified => {}
+        Reaction::Nudged(urgency) => {
             site.board
                 .send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }
-        Deed::Paused => {
+        Reaction::Paused => {
             let asked = match trouble.symptom {
                 Symptom::Violation => question(&why),
                 Symptom::Divergence => {
@@ -547,7 +548,7 @@ fn carry_out(
             };
             drop(pause(site, lease, asked)?);
         }
-        Deed::Restarted => {
+        Reaction::Restarted => {
             let retry = Retry {
                 blame: Blame::Nobody,
                 not_before: None,
@@ -559,7 +560,7 @@ fn carry_out(
                 reason: why,
             })?;
         }
-        Deed::Ended => {
+        Reaction::Ended => {
             let item = site.board.task(task)?.task;
             let retry = retry(
                 site,
@@ -583,7 +584,7 @@ fn carry_out(
 ///
 /// # Errors
 /// Another process holds it by now, or the board can't be written.
-pub fn pause(site: &Site, lease: &Lease, question: String) -> Result<Done, Error> {
+pub fn pause(site: &Workspace, lease: &Lease, question: String) -> Result<Done, Error> {
     let note = Note {
         agent: Some(lease.agent.clone()),
         run: Some(run_name(&lease.task, lease.token)),

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use super::artifacts::Artifacts;
 use super::children;
 use super::error::Error;
-use super::furnish::furnish;
+use super::import_sandbox::{take_inner, take_over_all};
+use super::outside_changes::end_of_dead;
 use super::processes::{end_processes, mark_of};
 use super::record::{Metadata, last_token, role_of_work, run_name, runs_of};
-use super::site::{SALVAGED, Site};
-use super::strayed::end_of_dead;
-use super::take_over::{take_inner, take_over_all};
+use super::workspace::{SALVAGED, Workspace};
+use super::worktree_setup::furnish;
 use tavern_core::event::Kind;
 use tavern_core::lease::Token;
-use tavern_core::monitor::{Deed, Symptom};
+use tavern_core::monitor::{Reaction, Symptom};
 use tavern_core::problem::listed;
 use tavern_core::task::Task;
 use tavern_git::{CommitId, GitError, Head, Merge, MergeConflict, Salvage};
@@ -50,7 +50,7 @@ pub struct Branch {
 
 /// Makes the task's worktree and runs the set-up command in it, or reuses the worktree of an earlier attempt. A dry run
 /// makes nothing; if base and integration branch have both moved, it returns the latter without merging the two.
-pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
+pub fn prepare(site: &Workspace, held: &Claimed) -> Result<Worktree, Error> {
     let path = site.board.worktree(&held.task.id);
     let is_new = !path.exists();
     let branch = || {
@@ -72,7 +72,7 @@ pub fn prepare(site: &Site, held: &Claimed) -> Result<Worktree, Error> {
     Ok(worktree)
 }
 
-fn make(site: &Site, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
+fn make(site: &Workspace, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     let (task, lease, path) = (&held.task, &held.lease, &worktree.path);
     let role = site.role(&lease.role)?;
     end_earlier(site, held, path)?;
@@ -133,7 +133,11 @@ pub fn make_plain(path: &Path) -> Result<(), Error> {
 }
 
 /// Makes a folder to review the task in: the files of `commit` on no branch; empty without a commit.
-pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Worktree, Error> {
+pub fn view(
+    site: &Workspace,
+    held: &Claimed,
+    commit: Option<&CommitId>,
+) -> Result<Worktree, Error> {
     let (task, lease) = (&held.task, &held.lease);
     let path = site.board.view(&task.id);
     let view = Worktree {
@@ -166,7 +170,7 @@ pub fn view(site: &Site, held: &Claimed, commit: Option<&CommitId>) -> Result<Wo
 
 /// Makes the folder at `path` hold exactly the files of `commit`, on no branch.
 pub fn clean(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     token: u64,
     path: &Path,
@@ -188,7 +192,7 @@ pub fn clean(
 
 /// Removes the review folder. Changes made there nevertheless are kept.
 pub fn remove_view(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     token: u64,
     commit: Option<&CommitId>,
@@ -208,7 +212,7 @@ pub fn remove_view(
 
 /// Ends processes of earlier runs of the task, since two must not work in the same files. A holder whose lease was
 /// withdrawn may not have noticed it yet.
-fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
+fn end_earlier(site: &Workspace, held: &Claimed, path: &Path) -> Result<(), Error> {
     // Most items are new, and a board may have thousands of runs.
     if !held.has_history && !path.exists() {
         return Ok(());
@@ -228,7 +232,7 @@ fn end_earlier(site: &Site, held: &Claimed, path: &Path) -> Result<(), Error> {
 
 /// Returns the worktree to the item's branch if the agent has left it. Returns in words where it was (`HEAD`: on no
 /// branch). Commits on top of the item's branch are added to it; a branch with a history of its own stays as it is.
-pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Error> {
+pub fn bring_home(site: &Workspace, worktree: &Worktree) -> Result<Option<String>, Error> {
     let Some(branch) = &worktree.branch else {
         return Ok(None);
     };
@@ -259,7 +263,7 @@ pub fn bring_home(site: &Site, worktree: &Worktree) -> Result<Option<String>, Er
 /// has dropped, or was ended for breaking a rule. Or it conflicts with that branch and no agent continues it: a script
 /// that runs again repeats its changes on the new tip.
 fn is_outdated(
-    site: &Site,
+    site: &Workspace,
     held: &Claimed,
     tip: &CommitId,
     earlier: &CommitId,
@@ -281,11 +285,11 @@ fn is_outdated(
 }
 
 /// Returns true if the run was ended for breaking a rule, which its work still breaks.
-fn was_reaped(site: &Site, run: &Metadata) -> bool {
+fn was_reaped(site: &Workspace, run: &Metadata) -> bool {
     let mut was_reaped = false;
     let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
         let is_breach =
-            entry.symptom == Some(Symptom::Violation) && entry.deed == Some(Deed::Ended);
+            entry.symptom == Some(Symptom::Violation) && entry.deed == Some(Reaction::Ended);
         was_reaped = is_breach && entry.run.as_ref() == Some(&run.run);
         !was_reaped
     });
@@ -304,7 +308,7 @@ pub fn named(paths: &[PathBuf]) -> String {
 
 /// Returns the conflict of earlier work with the integration branch at `tip`.
 pub fn conflict(
-    site: &Site,
+    site: &Workspace,
     queue: &Queue,
     tip: &CommitId,
     earlier: &CommitId,
@@ -329,13 +333,13 @@ pub fn salvage_ref(task: &Task, token: u64) -> String {
 
 /// Keeps what the worktree holds beyond the integration branch, then removes it. Deletes the item's branch if it is
 /// fully merged.
-pub fn clear(site: &Site, task: &Task) -> Result<(), Error> {
+pub fn clear(site: &Workspace, task: &Task) -> Result<(), Error> {
     clear_folder(site, task)?;
     delete_merged_branch(site, task).map(drop)
 }
 
 /// Returns the tip of the item's branch if it is fully merged.
-pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error> {
+pub fn merged_branch(site: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> {
     let repository = site.repository()?;
     let name = site.branch_of(task);
     let (Some(own), Some(tip)) = (
@@ -350,7 +354,7 @@ pub fn merged_branch(site: &Site, task: &Task) -> Result<Option<CommitId>, Error
 
 /// Deletes the item's branch if it is fully merged, since the integration branch has its commits. Returns true if it
 /// did.
-pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
+pub fn delete_merged_branch(site: &Workspace, task: &Task) -> Result<bool, Error> {
     if !task.worktree {
         return Ok(false);
     }
@@ -367,7 +371,7 @@ pub fn delete_merged_branch(site: &Site, task: &Task) -> Result<bool, Error> {
     }
 }
 
-fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
+fn clear_folder(site: &Workspace, task: &Task) -> Result<(), Error> {
     let path = site.board.worktree(&task.id);
     if site.config.worktree.keep {
         return Ok(());
@@ -390,7 +394,7 @@ fn clear_folder(site: &Site, task: &Task) -> Result<(), Error> {
 }
 
 /// Removes the folder of an item that needs no repository; its content stays with the last run.
-fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
+fn put_aside(site: &Workspace, path: &Path, run: &str) -> Result<(), Error> {
     if fs::remove_dir(path).is_ok() {
         return Ok(());
     }
@@ -404,7 +408,7 @@ fn put_aside(site: &Site, path: &Path, run: &str) -> Result<(), Error> {
 
 /// Like [`clear`], for an item that has just ended. If its worktree can't be removed now, the log says why, and
 /// `tavern-reap` tries again.
-pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
+pub fn clear_ended(site: &Workspace, task: &Task) -> Result<(), Error> {
     let Err(error) = clear(site, task) else {
         return Ok(());
     };
@@ -423,7 +427,7 @@ pub fn clear_ended(site: &Site, task: &Task) -> Result<(), Error> {
 /// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this
 /// token, unless all of it is in `merged`. Only then removes the worktree.
 fn keep_and_remove(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     token: Token,
     path: &Path,
@@ -454,7 +458,7 @@ fn keep_and_remove(
 
 /// Salvages the worktree, and logs once where the work is kept.
 fn salvage(
-    site: &Site,
+    site: &Workspace,
     task: &Task,
     token: Token,
     path: &Path,

@@ -5,7 +5,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::site::Site;
+use super::workspace::Workspace;
 use tavern_core::eligible::NotReady;
 use tavern_store::config::Role;
 use tavern_sys::process::fixed;
@@ -98,7 +98,7 @@ const CACHES: [(&str, &str); 3] = [
 /// # Errors
 /// Programs outside run or obey something there. Or a path is inside another role's writable path: an agent of
 /// that role could put a link in its place, which leads out of the sandbox.
-pub(super) fn writable(site: &Site, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
+pub(super) fn writable(site: &Workspace, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
     let of = |role: &Role| {
         role.writable
             .iter()
@@ -154,7 +154,7 @@ fn refuse(typed: &str) -> Result<(), NotReady> {
     };
     let message = format!(
         "`writable` has {typed}, which lets an agent escape its sandbox: `{}` {why}",
-        told(&found)
+        explain(&found)
     );
     let at = |name: &str| home().is_some_and(|home| place.contains(&home.join(name)));
     let caches = CACHES.iter().find(|(name, _)| at(name));
@@ -234,7 +234,7 @@ fn home() -> Option<PathBuf> {
 }
 
 /// Formats the path as people type it.
-fn told(path: &Path) -> String {
+fn explain(path: &Path) -> String {
     match home().and_then(|home| path.strip_prefix(home).ok().map(ToOwned::to_owned)) {
         Some(rest) => format!("~/{}", rest.display()),
         None => path.display().to_string(),

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::atomic_write::Staged;
+use super::board::Board;
 use super::error::Error;
-use super::find::Board;
-use super::replace::Staged;
 use tavern_core::lease::Holder;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_core::yaml;

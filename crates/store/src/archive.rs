@@ -8,10 +8,10 @@ use std::collections::HashSet;
 
 use super::archived::{FOLDER, content};
 use super::archived::{archive_of, with_archived};
+use super::board::Board;
 use super::change::{Change, Rewrite, Step};
 use super::entry::{Entry, TextChange};
 use super::error::Error;
-use super::find::Board;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
 use super::submit::{Done, Found, Note};

@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs;
 
+use super::board::Board;
 use super::content::Content;
 use super::error::Error;
-use super::find::Board;
 use super::queue::{Queue, Text, is_queue};
 use tavern_core::document::{Document, Item};
 use tavern_core::searches::Searches;

@@ -13,14 +13,14 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
+use super::atomic_write::{Replaced, Staged, replace_by_spare};
+use super::baseline_files::{FOLDER, digest, escaped, path, unescaped};
+use super::board::Board;
 use super::content::QueueVersion;
 use super::error::Error;
-use super::find::Board;
+use super::file_version::{QueueFiles, Stamp};
 use super::queue::{Queue, Text};
-use super::replace::{Replaced, Staged, replace_by_spare};
-use super::seen::{FOLDER, digest, escaped, path, unescaped};
-use super::stamp::{Sight, Stamp};
-use super::texts;
+use super::text_history;
 use tavern_sys::files;
 
 const ASIDE: &str = "aside";
@@ -39,9 +39,9 @@ pub(super) struct Baseline {
     pub old: Option<Stamp>,
 }
 
-impl Sight {
-    pub(super) fn of(board: &Board, queue: &Queue) -> Sight {
-        Sight {
+impl QueueFiles {
+    pub(super) fn of(board: &Board, queue: &Queue) -> QueueFiles {
+        QueueFiles {
             file: Stamp::at(&queue.path),
             old: Stamp::at(&old_path(board, queue)),
         }
@@ -61,24 +61,24 @@ impl Sight {
     }
 
     /// Returns the stamps as they were when `text` was read: its own, and that of the replaced file if it is unchanged.
-    pub(super) fn when_read(board: &Board, text: &Text) -> Sight {
-        let known = || Sight::known(board, &text.queue);
+    pub(super) fn when_read(board: &Board, text: &Text) -> QueueFiles {
+        let known = || QueueFiles::known(board, &text.queue);
         let known = text.known.clone().or_else(known);
-        let known = known.unwrap_or_else(|| Sight::of(board, &text.queue));
-        Sight {
+        let known = known.unwrap_or_else(|| QueueFiles::of(board, &text.queue));
+        QueueFiles {
             file: Some(text.stamp),
             ..known
         }
     }
 
     /// Returns the stamps in the baseline; `None` if there is none.
-    pub(super) fn known(board: &Board, queue: &Queue) -> Option<Sight> {
+    pub(super) fn known(board: &Board, queue: &Queue) -> Option<QueueFiles> {
         header(board, queue).map(|header| header.sight())
     }
 
     /// Returns true if the files are unchanged since Tavern wrote them.
     pub(super) fn is_seen(&self, board: &Board, queue: &Queue) -> bool {
-        Sight::known(board, queue).is_some_and(|known| known == *self)
+        QueueFiles::known(board, queue).is_some_and(|known| known == *self)
     }
 }
 
@@ -170,12 +170,18 @@ impl Baseline {
         board: &Board,
         queue: &Queue,
         content: &str,
-        sight: &Sight,
+        sight: &QueueFiles,
         seq: u64,
     ) -> Result<(), Error> {
         let known = Baseline::read(board, queue).map(|known| known.content);
         // Losing this text only makes a later search for a save's merge base less exact.
-        drop(texts::keep(board, queue, known.as_deref(), content, None));
+        drop(text_history::keep(
+            board,
+            queue,
+            known.as_deref(),
+            content,
+            None,
+        ));
         let digest = digest(content);
         let stamp =
             |stamp: Option<Stamp>| stamp.map_or_else(|| "-".to_owned(), |stamp| stamp.to_string());
@@ -206,7 +212,7 @@ impl Baseline {
             Some(Baseline {
                 seq, content, file, ..
             }) => {
-                let sight = Sight {
+                let sight = QueueFiles {
                     file: Some(file),
                     old: Some(old),
                 };
@@ -279,8 +285,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn sight(&self) -> Sight {
-        Sight {
+    pub(super) fn sight(&self) -> QueueFiles {
+        QueueFiles {
             file: Some(self.version.file),
             old: self.old,
         }
@@ -329,7 +335,7 @@ mod tests {
             id: "docs/TODO.md".to_owned(),
             path: scratch.path().join("docs/TODO.md"),
         };
-        let sight = Sight {
+        let sight = QueueFiles {
             file: Some(Stamp::NONE),
             old: None,
         };

@@ -4,9 +4,9 @@ use std::mem;
 use std::path::PathBuf;
 
 use super::entry::{Entry, LeaseEntry};
+use super::file_version::QueueFiles;
 use super::queue::{Queue, Text};
-use super::stamp::Sight;
-use super::texts::Writer;
+use super::text_history::Writer;
 use tavern_core::decide::LeaseChange;
 use tavern_core::text::{Edit, apply_in_place};
 
@@ -43,7 +43,7 @@ pub(super) enum Rewrite {
 pub(super) struct QueueRewrite {
     pub(super) queue: Queue,
     /// The stamps of its files at the decision. If they differ by now, both texts are merged.
-    pub(super) expected: Sight,
+    pub(super) expected: QueueFiles,
     pub(super) content: String,
     /// The file has `content` already; only the baseline is written.
     pub(super) is_shown: bool,
@@ -61,7 +61,7 @@ pub(super) struct Step {
 impl Change {
     /// Builds a change from successive steps; the first one applies to `text`, which was read under the lock (in a dry
     /// run without).
-    pub(super) fn of_queue(sight: Sight, text: Text, mut steps: Vec<Step>) -> Change {
+    pub(super) fn of_queue(sight: QueueFiles, text: Text, mut steps: Vec<Step>) -> Change {
         let edits = steps
             .iter_mut()
             .map(|step| mem::take(&mut step.edits))
@@ -80,7 +80,12 @@ impl Change {
     }
 
     /// Builds a change of steps that leave the queue's text as it is; Tavern stores it as the baseline.
-    pub(super) fn known(sight: Sight, queue: Queue, content: String, steps: Vec<Step>) -> Change {
+    pub(super) fn known(
+        sight: QueueFiles,
+        queue: Queue,
+        content: String,
+        steps: Vec<Step>,
+    ) -> Change {
         let rewrite = QueueRewrite {
             queue,
             expected: sight,
@@ -96,7 +101,7 @@ impl Change {
     /// Builds a change that replaces the queue's files, as of `sight`, with `content`.
     pub(super) fn rewrite(
         queue: Queue,
-        sight: Sight,
+        sight: QueueFiles,
         content: String,
         entries: Vec<Entry>,
     ) -> Change {

@@ -5,8 +5,8 @@ use std::fs;
 
 use chrono::TimeDelta;
 
+use super::board::Board;
 use super::error::Error;
-use super::find::Board;
 use super::history::Then;
 use super::index::{ItemIndex, offspring};
 use super::log::walk_log;

@@ -4,13 +4,13 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::archived::statuses;
+use super::board::Board;
 use super::change::{Change, Step};
+use super::claim_request::ClaimRequest;
 use super::error::Error;
-use super::find::Board;
 use super::index::{ItemIndex, children, mint_from};
 use super::log::is_logged;
 use super::queue::Queue;
-use super::seek::Seek;
 use super::submit::Note;
 use super::transaction::View;
 use tavern_core::decide::LeaseChange;
@@ -86,14 +86,19 @@ impl Board {
     /// item, whatever its status. Only items that pass `is_ready` are claimed.
     pub fn claim(
         &self,
-        seek: &Seek,
+        seek: &ClaimRequest,
         is_ready: &IsReady<'_>,
     ) -> Result<Result<Claimed, Nothing>, Error> {
         self.transact(|view| view.claim(seek, is_ready))
     }
 
     /// Returns true if `seek` could claim an item, now or after a back-off. Claims nothing and takes no lock.
-    pub fn has_work_for(&self, seek: &Seek, now: Timestamp, is_ready: &IsReady<'_>) -> bool {
+    pub fn has_work_for(
+        &self,
+        seek: &ClaimRequest,
+        now: Timestamp,
+        is_ready: &IsReady<'_>,
+    ) -> bool {
         let (open, nothing) = self.open_for(seek, now, is_ready);
         open > 0 || nothing.wake_at.is_some()
     }
@@ -102,7 +107,7 @@ impl Board {
     /// takes no lock.
     pub fn open_for(
         &self,
-        seek: &Seek,
+        seek: &ClaimRequest,
         now: Timestamp,
         is_ready: &IsReady<'_>,
     ) -> (usize, Nothing) {
@@ -132,7 +137,7 @@ impl Board {
 impl View<'_> {
     fn claim(
         &self,
-        seek: &Seek,
+        seek: &ClaimRequest,
         is_ready: &IsReady<'_>,
     ) -> Result<(Change, Result<Claimed, Nothing>), Error> {
         let board = self.board;
@@ -197,7 +202,7 @@ impl QueueSearch<'_> {
     fn each<R>(
         &self,
         document: &Document<'_>,
-        seek: &Seek,
+        seek: &ClaimRequest,
         nothing: &mut Nothing,
         take: &mut Take<'_, R>,
     ) -> Result<Option<R>, Error> {
@@ -267,7 +272,7 @@ impl QueueSearch<'_> {
         &self,
         document: &Document<'_>,
         item: &Item<'_>,
-        seek: &Seek,
+        seek: &ClaimRequest,
         purpose: Purpose,
         token: Token,
     ) -> Result<(Claimed, Step), Error> {

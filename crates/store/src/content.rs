@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::stamp::Stamp;
+use super::file_version::Stamp;
 use tavern_core::document::{Document, Outline, open, parse};
 use tavern_core::problem::Problem;
 use tavern_core::states::States;

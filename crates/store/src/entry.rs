@@ -5,10 +5,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tavern_core::cap::CapShare;
 use tavern_core::event::Kind;
 use tavern_core::lease::{Lease, Token};
-use tavern_core::monitor::{Deed, Symptom, Urgency};
+use tavern_core::monitor::{Reaction, Symptom, Urgency};
+use tavern_core::position::ItemPosition;
 use tavern_core::schedule::ScheduleMark;
 use tavern_core::states::StateKeys;
-use tavern_core::stood::Stood;
 use tavern_core::task::{Status, TaskId, Timestamp};
 
 /// The `agent` of external edits in the log.
@@ -64,7 +64,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symptom: Option<Symptom>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deed: Option<Deed>,
+    pub deed: Option<Reaction>,
     /// The share of a cap that usage has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<CapShare>,
@@ -90,10 +90,10 @@ pub struct Entry {
     pub state: Option<StateKeys>,
     /// The item's previous position, if it was moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Stood>,
+    pub left: Option<ItemPosition>,
     /// The item's new position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub put: Option<Stood>,
+    pub put: Option<ItemPosition>,
     /// The line that stands for an item that its owner took from the agents by a mark in its box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked: Option<String>,

@@ -5,7 +5,7 @@
 
 use std::io::{self, ErrorKind};
 
-use super::find::{Board, GITIGNORE};
+use super::board::{Board, GITIGNORE};
 use super::queue::is_blank;
 use tavern_sys::files;
 

@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use std::fs;
 
 use super::baseline::Baseline;
+use super::board::Board;
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
-use super::find::Board;
 use super::log::walk_log;
 use super::queue::Text;
-use super::since::Since;
+use super::rewind::Since;
 use super::submit::Found;
 use tavern_core::lease::Lease;
 use tavern_core::task::{TaskId, Timestamp};

@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
+use super::atomic_write::{TEMP_PREFIX, replace_volatile};
+use super::board::Board;
 use super::change::Change;
 use super::entry::Entry;
 use super::error::Error;
-use super::find::Board;
 use super::log::walk_log;
-use super::replace::{TEMP_PREFIX, replace_volatile};
 use tavern_core::event::Kind;
 use tavern_core::monitor::Urgency;
 use tavern_core::task::TaskId;
@@ -135,7 +135,7 @@ impl Board {
 
     /// Records that the agent of `run` received the message. If the board can't be written now, the message is
     /// delivered again.
-    pub fn told(&self, run: &str, message: &Message) {
+    pub fn mark_delivered(&self, run: &str, message: &Message) {
         let path = self.file_of(message);
         // A file that was edited is left for people. The file goes first: otherwise a delivered message could look
         // undelivered.

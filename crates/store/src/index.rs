@@ -7,10 +7,10 @@ use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::archived::{Archived, statuses};
+use super::board::Board;
 use super::content::Content;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
-use super::find::Board;
 use super::log::{MOST_LINES, logged_ids, task_of, walk_back};
 use super::queue::Queue;
 use tavern_core::document::{Document, Item};

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::atomic_write::replace_own;
+use super::board::Board;
 use super::entry::Entry;
 use super::error::Error;
-use super::find::Board;
 use super::lock::Lock;
-use super::replace::replace_own;
 use tavern_core::event::Kind;
 use tavern_core::learning::{Learning, is_name, parse, with_key};
 use tavern_core::problem::Problem;

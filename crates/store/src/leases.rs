@@ -9,11 +9,11 @@ use std::time::SystemTime;
 
 use chrono::TimeDelta;
 
+use super::atomic_write::Staged;
+use super::board::Board;
 use super::change::Change;
 use super::error::{Error, moved_away};
-use super::find::Board;
 use super::queue::Queue;
-use super::replace::Staged;
 use tavern_core::decide::Refusal;
 use tavern_core::lease::{Holder, Lease, Life, Token};
 use tavern_core::task::{TaskId, Timestamp};

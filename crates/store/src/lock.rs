@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use fs2::FileExt;
 
+use super::board::Board;
 use super::error::Error;
-use super::find::Board;
 use tavern_sys::files;
 
 /// How long a program waits for the lock before it gives up with exit code 75.

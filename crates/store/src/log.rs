@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use memchr::memchr;
 use memchr::memmem::Finder;
 
-use super::applied::read_applied;
 use super::baseline::Baseline;
+use super::board::Board;
+use super::checkpoint::read_applied;
 use super::entry::Entry;
 use super::error::Error;
-use super::find::Board;
 use tavern_core::event::Kind;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::failpoint;

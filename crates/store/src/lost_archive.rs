@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::fs;
 
 use super::archived::{archive_of, content, statuses};
+use super::board::Board;
 use super::entry::{Entry, TextChange};
 use super::error::Error;
-use super::find::Board;
 use super::log::{task_of, walk_back};
-use super::mend::Lost;
 use super::queue::{Queue, is_blank};
+use super::repairs::Lost;
 use tavern_core::archive::{Gone, head, put_in};
 use tavern_core::document::open;
 use tavern_core::event::Kind;

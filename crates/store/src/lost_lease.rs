@@ -1,10 +1,10 @@
 //! Restores missing or damaged leases from the log. Leases that the log does not know were taken in another clone, or
 //! typed.
 
+use super::board::Board;
 use super::change::Change;
 use super::entry::{Entry, LeaseEntry};
 use super::error::Error;
-use super::find::Board;
 use super::log::walk_log;
 use super::submit::with_item;
 use super::transaction::View;

@@ -1,7 +1,7 @@
 //! An item named by its ID, or by the line at which it starts.
 
+use super::board::Board;
 use super::error::Error;
-use super::find::Board;
 use super::queue::Queue;
 use super::submit::Found;
 use tavern_core::document::Document;

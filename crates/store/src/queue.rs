@@ -10,12 +10,12 @@ use chrono::DateTime;
 use memchr::memchr_iter;
 use serde::{Deserialize, Serialize};
 
+use super::atomic_write::sync_folder;
+use super::board::Board;
 use super::config::{Config, Role};
 use super::content::Content;
 use super::error::{Error, MOST_ITEMS};
-use super::find::Board;
-use super::replace::sync_folder;
-use super::stamp::{Sight, Stamp};
+use super::file_version::{QueueFiles, Stamp};
 use tavern_core::front;
 use tavern_core::problem::one_line;
 use tavern_core::states::States;
@@ -46,7 +46,7 @@ pub struct Text {
     /// The stamp of the file as it was read; [`Stamp::TORN`] if it was written meanwhile.
     pub(super) stamp: Stamp,
     /// The stamps in the baseline, if it was looked at.
-    pub(super) known: Option<Sight>,
+    pub(super) known: Option<QueueFiles>,
 }
 
 impl Text {

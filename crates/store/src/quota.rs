@@ -4,9 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::atomic_write::replace_volatile;
+use super::board::Board;
 use super::error::Error;
-use super::find::Board;
-use super::replace::replace_volatile;
 use tavern_core::task::Timestamp;
 use tavern_core::yaml;
 use tavern_sys::files;
@@ -23,7 +23,7 @@ pub struct Quota {
 
 impl Quota {
     /// Returns a message for people: which runner is closed, why, and until when.
-    pub fn told_of(&self, runner: &str) -> String {
+    pub fn message_for(&self, runner: &str) -> String {
         format!(
             "runner {runner} is closed until {}: {}",
             self.closed_until, self.reason

@@ -1,12 +1,12 @@
 //! Reads a queue's text, never half a save.
 
 use super::baseline::{Baseline, header};
+use super::board::Board;
 use super::content::Content;
 use super::error::Error;
-use super::find::Board;
+use super::file_version::Stamp;
 use super::queue::{Queue, Text};
-use super::redo::up_to_date;
-use super::stamp::Stamp;
+use super::recovery::up_to_date;
 use tavern_sys::files;
 use tavern_sys::process::file_in_use::is_being_written;
 

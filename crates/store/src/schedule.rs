@@ -11,14 +11,14 @@ use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use super::archived::Archived;
+use super::atomic_write::replace_volatile;
+use super::board::Board;
 use super::change::{Change, Step};
 use super::entry::Entry;
 use super::error::Error;
-use super::find::Board;
 use super::index::ItemIndex;
 use super::log::walk_back;
 use super::queue::Queue;
-use super::replace::replace_volatile;
 use super::submit::Note;
 use super::transaction::View;
 use tavern_core::document::{Document, open, parse_alone};
@@ -317,7 +317,7 @@ impl View<'_> {
                         rest,
                         ..schedule.mark(*time)
                     });
-                    step.entry.cause = Some(told_of(schedule, *time, &due));
+                    step.entry.cause = Some(message_for(schedule, *time, &due));
                     apply_in_place(&mut content, &step.edits);
                     steps.push(step);
                     signed
@@ -491,7 +491,7 @@ fn why_left(schedule: &Schedule, due: &DueTimes, signed: &SignedItems) -> Option
 }
 
 /// Returns the log's cause for a queued item.
-fn told_of(schedule: &Schedule, time: Timestamp, due: &DueTimes) -> String {
+fn message_for(schedule: &Schedule, time: Timestamp, due: &DueTimes) -> String {
     let missed = match (due.missed, due.has_more) {
         (0, false) => String::new(),
         (1, false) => ", and one earlier time was missed".to_owned(),

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use fs2::FileExt;
 
+use super::board::Board;
 use super::error::Error;
-use super::find::Board;
 use tavern_core::task::Timestamp;
 use tavern_sys::files;
 use tavern_sys::interrupt::Interrupt;

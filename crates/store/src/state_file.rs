@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::atomic_write::replace_volatile;
+use super::baseline_files;
+use super::board::Board;
 use super::content::Content;
 use super::entry::Entry;
 use super::error::Error;
-use super::find::Board;
+use super::file_version::Stamp;
 use super::queue::Queue;
-use super::replace::replace_volatile;
-use super::seen;
-use super::stamp::Stamp;
 use tavern_core::document::{Document, open};
 use tavern_core::event::Kind;
 use tavern_core::problem::one_line;
@@ -45,7 +45,7 @@ impl Board {
         let beside = if is_own {
             queue.path.clone()
         } else {
-            seen::path(self, queue)
+            baseline_files::path(self, queue)
         };
         beside.with_extension("state.yaml")
     }

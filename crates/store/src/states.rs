@@ -7,12 +7,12 @@ use std::sync::Arc;
 use memchr::memmem;
 use serde::Deserialize;
 
+use super::atomic_write::replace_own;
+use super::board::Board;
 use super::entry::Entry;
 use super::error::Error;
-use super::find::Board;
-use super::last_states::KnownStates;
 use super::log::{Log, walk_back};
-use super::replace::replace_own;
+use super::state_cache::KnownStates;
 use tavern_core::states::{StateKeys, States};
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::files;

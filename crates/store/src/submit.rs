@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 
 use super::archived::with_archived;
+use super::board::Board;
 use super::change::{Change, Step};
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
-use super::find::Board;
 use super::index::{ItemIndex, homes, mint};
 use super::log::walk_log;
 use super::queue::{Queue, Text};
@@ -22,8 +22,8 @@ use tavern_core::lease::{Lease, Token};
 use tavern_core::metadata::Key;
 use tavern_core::new_item::{NewItem, render};
 use tavern_core::patch::Patch;
+use tavern_core::position::ItemPosition;
 use tavern_core::states::StateKeys;
-use tavern_core::stood::Stood;
 use tavern_core::task::{Consent, Status, Task, TaskId, Timestamp};
 use tavern_core::text::apply;
 use tavern_sys::secrets::redact;
@@ -318,7 +318,7 @@ impl Board {
 }
 
 /// Returns the item's position when it was last pending, from the log.
-fn left_pending(board: &Board, id: &TaskId) -> Result<Option<Stood>, Error> {
+fn left_pending(board: &Board, id: &TaskId) -> Result<Option<ItemPosition>, Error> {
     let mut stood = None;
     walk_log(board, Some(id), &mut |entry| {
         if entry.change.from() == Some(Status::Pending) {

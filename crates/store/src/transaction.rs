@@ -14,23 +14,23 @@ use std::collections::{BTreeMap, HashSet};
 use std::thread;
 use std::time::Duration;
 
-use super::applied::{Applied, read_applied, write_applied, write_shown};
+use super::atomic_write::Staged;
 use super::baseline::{Baseline, replaced, spent_path};
+use super::board::Board;
 use super::change::{Change, QueueRewrite, Rewrite, Step};
+use super::checkpoint::{Checkpoint, read_applied, write_applied, write_shown};
 use super::content::QueueVersion;
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
-use super::find::Board;
-use super::hand::taken_over;
+use super::external_edits::taken_over;
+use super::file_version::{QueueFiles, Stamp};
 use super::index::ItemIndex;
 use super::lock::Lock;
 use super::log::{Log, known_seq, tail_log};
-use super::moved::moved;
+use super::moved_items::moved;
 use super::queue::{Queue, Text, has_too_many};
-use super::redo::{redo, redo_archive, set_lease, unshown};
-use super::replace::Staged;
-use super::stamp::{Sight, Stamp};
-use super::texts::{self, SaveMark};
+use super::recovery::{redo, redo_archive, set_lease, unshown};
+use super::text_history::{self, SaveMark};
 use tavern_core::event::Kind;
 use tavern_core::task::{TaskId, Timestamp};
 use tavern_sys::clock::{self, Deadline};
@@ -65,8 +65,8 @@ impl View<'_> {
     }
 
     /// Returns the stamps of `text`'s queue when it was read.
-    pub(super) fn sight(&self, text: &Text) -> Sight {
-        Sight::when_read(self.board, text)
+    pub(super) fn sight(&self, text: &Text) -> QueueFiles {
+        QueueFiles::when_read(self.board, text)
     }
 
     /// Builds a change from successive steps; the first one applies to `text`.
@@ -259,9 +259,9 @@ impl<'b> Locked<'b> {
     fn open(lock: Lock, board: &'b Board) -> Result<Locked<'b>, Error> {
         let now = clock::now();
         let log = Log::open(board, now)?;
-        let known = Applied::read(board);
+        let known = Checkpoint::read(board);
         let (shown, mut synced) = (
-            known.as_ref().map(Applied::shown),
+            known.as_ref().map(Checkpoint::shown),
             known.map(|it| it.synced),
         );
         let applied = shown.unwrap_or_else(|| log.last_seq().saturating_sub(1));
@@ -341,7 +341,7 @@ impl<'b> Locked<'b> {
     /// Merges a save made at the moment of the replacement. If this fails, or the save is not finished, the next
     /// process to take the lock does it.
     fn look_again(&mut self, queue: &Queue) {
-        let sight = Sight::of(self.board, queue);
+        let sight = QueueFiles::of(self.board, queue);
         let is_under_way = sight.is_gone(queue) || sight.is_blank();
         if !is_under_way && self.board.looks_after(queue) && !sight.is_seen(self.board, queue) {
             drop(self.take_over(&ItemIndex::of(self.board), queue, &HashSet::new()));
@@ -363,7 +363,9 @@ impl<'b> Locked<'b> {
                 self.board.remember(queue)?;
                 // An editor may have the file open as it is now.
                 match self.board.read_file(queue) {
-                    Ok(text) if is_new => texts::keep(self.board, queue, None, &text.content, None),
+                    Ok(text) if is_new => {
+                        text_history::keep(self.board, queue, None, &text.content, None)
+                    }
                     _ => Ok(()),
                 }
             })?;
@@ -482,12 +484,13 @@ impl<'b> Locked<'b> {
             content,
             ..
         } = rewrite;
-        let keep = |sight: &Sight| Baseline::write(self.board, &queue, &content, sight, self.seq);
+        let keep =
+            |sight: &QueueFiles| Baseline::write(self.board, &queue, &content, sight, self.seq);
         let Some(staged) = staged else {
             return keep(&expected);
         };
         let old = replaced(self.board, &queue, expected.old);
-        let found = Sight::of(self.board, &queue);
+        let found = QueueFiles::of(self.board, &queue);
         let file = if found == expected {
             staged.swap(expected.file, &old, &self.board.path("queues"))?
         } else {
@@ -498,7 +501,7 @@ impl<'b> Locked<'b> {
             // lock replays the change.
             (file, _) if !self.board.looks_after(&queue) => file.map(drop).ok_or(Error::Busy(0)),
             (Some(new), replaced) => {
-                let sight = Sight {
+                let sight = QueueFiles {
                     file: Some(new),
                     old: replaced.or(expected.old),
                 };
@@ -515,7 +518,7 @@ impl<'b> Locked<'b> {
             // The queue was saved between the check and now. The two are merged, or the next editor to load it would
             // see half of each.
             (None, _) => {
-                let unknown = Sight {
+                let unknown = QueueFiles {
                     file: Some(Stamp::NONE),
                     ..expected
                 };
@@ -546,7 +549,7 @@ fn stage(
                 writer: *writer,
                 event,
             };
-            texts::keep(board, queue, Some(known), text, Some((mark, time)))?;
+            text_history::keep(board, queue, Some(known), text, Some((mark, time)))?;
             return Ok((file, None));
         }
         Rewrite::Queue(QueueRewrite { queue, content, .. }) if has_too_many(content) => {

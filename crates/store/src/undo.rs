@@ -7,15 +7,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::slice;
 
-use super::by_hand::around_items;
+use super::board::Board;
 use super::change::Change;
+use super::edit_entries::around_items;
 use super::entry::{Entry, LANES, LeaseEntry, PROSE, TextChange};
 use super::error::{Error, Obstacle};
-use super::find::Board;
+use super::file_version::QueueFiles;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
-use super::stamp::Sight;
-use super::stays;
+use super::rejected_removals;
 use super::submit::Note;
 use super::transaction::View;
 use tavern_core::document::{Document, Item, parse};
@@ -188,7 +188,7 @@ struct PreparedUndo {
     /// The number of the last event in the log.
     last: u64,
     queue: Queue,
-    sight: Sight,
+    sight: QueueFiles,
     content: String,
 }
 
@@ -589,7 +589,7 @@ fn walk_all(board: &Board, look: &mut dyn FnMut(Entry) -> bool) -> Result<(), Er
 
 /// Returns the queue and the items that a save did not remove, if `task` is one of them or not given.
 fn left_standing(note: &Entry, task: Option<&TaskId>) -> Option<(String, String)> {
-    let items = stays::of(note)?;
+    let items = rejected_removals::of(note)?;
     let is_meant = |task: &TaskId| items.split(", ").any(|item| item == task.as_str());
     let is_meant = task.is_none_or(is_meant);
     is_meant.then(|| (note.queue.clone().unwrap_or_default(), items.to_owned()))

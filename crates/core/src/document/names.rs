@@ -7,16 +7,16 @@ use std::ops::{Bound, Range};
 use memchr::{memchr_iter, memchr3};
 
 use super::all_names::AllNames;
-use super::below::Below;
+use super::dependencies::{is_to_do, may_say_before};
+use super::key_lines::Says;
 use super::keys::misplaced;
+use super::own_lines::Below;
 use super::phrase::{slug, without_targets};
-use super::stated::Says;
-use super::waits::{is_to_do, may_say_before};
 use super::{Document, Item, ItemList, parse};
 use crate::markup;
 use crate::metadata::{self, Key, Misplaced, Owner, guards_in_words, misplaced_guards};
-use crate::near;
 use crate::problem::Problem;
+use crate::suggestion;
 use crate::task::TaskId;
 use crate::title_tail::before_tail;
 
@@ -42,7 +42,7 @@ impl<'t> Document<'t> {
     /// resembles no name.
     pub(super) fn is_prose(&self, item: &Item<'_>) -> bool {
         let is_near = |name: &str| {
-            near::nearest(&slug(name), self.by_name().keys().map(|it| &**it)).is_some()
+            suggestion::nearest(&slug(name), self.by_name().keys().map(|it| &**it)).is_some()
         };
         let is_phrase = |name: &str| {
             name.trim().contains(char::is_whitespace) && !self.says_a_name(name) && !is_near(name)

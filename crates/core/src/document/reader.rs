@@ -8,14 +8,16 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::headed::{CONDITIONS, Headed};
+use super::foreign_checkboxes::told;
+use super::heading_rules::{CONDITIONS, Headed};
 use super::kanban::{dropped, moved};
 use super::keys::{
     guard_in_example, leave_to_keys, note, read_task_block, tell_status_beside, tell_unread,
 };
 use super::outline::Outline;
-use super::own_state::told;
-use super::under::{Other, innermost, is_board, lane_set, no_items_under, sections, unknown_lanes};
+use super::sections::{
+    Other, innermost, is_board, lane_set, no_items_under, sections, unknown_lanes,
+};
 use super::{Document, Item, ItemList, ItemPlace, Lane, ShellFence, Tail, Under};
 use crate::front::{self, Front};
 use crate::lane::{LaneKind, Said};

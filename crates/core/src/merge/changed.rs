@@ -1,7 +1,7 @@
 //! Differences between two versions of a document, item by item.
 
-use super::one::{One, directly_in};
-use super::pair::pair;
+use super::matching::pair;
+use super::merge_item::{One, directly_in};
 use crate::document::parse;
 use crate::task::{Status, TaskId};
 use crate::text::{Edit, apply};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_yaml::Value;
 
-use super::one::{One, Region, Side};
+use super::merge_item::{One, Region, Side};
 use crate::id::TaskId;
 use crate::markup::{self, STRIKE};
 use crate::metadata::{self, Field, Key, Meaning, Owner};

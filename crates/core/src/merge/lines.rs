@@ -1,7 +1,7 @@
 //! Plain merge by lines, for documents whose items can't be told apart.
 
 use super::conflict::Conflict;
-use super::weave::{Stretch, weave};
+use super::diff3::{Stretch, weave};
 
 /// Merges as git does, with conflicts between git's markers.
 pub(super) fn by_lines(base: &str, ours: &str, theirs: &str) -> (String, Vec<Conflict>) {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::conflict::{Bound, MARK};
-use super::written::Atom;
+use super::output::Atom;
 
 /// Returns the atoms of each side, each with the number of its contradiction, if any; equal contradictions
 /// have equal numbers. So atoms between markers match only those between the same markers, and a

@@ -108,7 +108,7 @@ pub struct ReviewTask {
     /// Counted from 1.
     pub round: u32,
     /// The end of the author's last answer; may be empty.
-    pub said: String,
+    pub last_words: String,
 }
 
 /// The planner's context of the board.
@@ -155,7 +155,7 @@ pub struct ChildResult {
     /// The ref of its work if it was not merged.
     pub kept: Option<String>,
     /// In a line or two, its agent's last words, or why it failed; may be empty.
-    pub said: String,
+    pub last_words: String,
 }
 
 /// A short text with its sender.
@@ -241,7 +241,7 @@ impl Assigned {
                 commit: Some("9f8e7d6".into()),
                 author: "Sam".into(),
                 round: 2,
-                said: "I chose argon2.".into(),
+                last_words: "I chose argon2.".into(),
             }),
             planning: Some(Planning {
                 trigger: Some("T-b7q2 is dead".into()),
@@ -266,7 +266,7 @@ impl Assigned {
                 status: "completed".into(),
                 commit: Some("1b2c3d4".into()),
                 kept: None,
-                said: "Made it.".into(),
+                last_words: "Made it.".into(),
             }],
             notes: remark("Rosie", "Use argon2."),
             letters: remark("Rosie", "And a salt."),

@@ -102,13 +102,13 @@ impl PromptLimits {
             cut.answers.insert(0, Answered { question, answer });
         }
         for child in &mut cut.children {
-            (child.title, child.said) = (
+            (child.title, child.last_words) = (
                 head(&child.title, 512),
-                tail(child.said.trim(), self.output),
+                tail(child.last_words.trim(), self.output),
             );
         }
         if let Some(review) = &mut cut.review {
-            review.said = tail(review.said.trim(), self.note);
+            review.last_words = tail(review.last_words.trim(), self.note);
         }
         if let Some(planning) = &mut cut.planning {
             planning.trigger = planning

@@ -38,7 +38,7 @@ const FAULTS: [ProcessSignal; 6] = [
 /// The output of a program, both ends of it.
 struct PlainText {
     /// The agent's words: standard output.
-    said: Excerpt,
+    output: Excerpt,
     /// Both outputs, in the order in which they came.
     all: Excerpt,
     /// The complete output for people, as far as it could be written.
@@ -62,8 +62,8 @@ pub struct FailureReport {
 
 impl FailureReport {
     /// Returns the report, if none of the provider's answers came after it.
-    fn find(self, said: &str) -> Option<&str> {
-        let mut lines = said.lines().rev().filter(|line| !line.trim().is_empty());
+    fn find(self, output: &str) -> Option<&str> {
+        let mut lines = output.lines().rev().filter(|line| !line.trim().is_empty());
         let is_report = |line: &&str| line.starts_with(self.begins);
         match self.answered {
             Some(answered) => lines
@@ -81,7 +81,7 @@ pub(super) fn start(
     reports: Option<FailureReport>,
 ) -> std::io::Result<Session> {
     let text = PlainText {
-        said: Excerpt::new(MOST_ANSWER),
+        output: Excerpt::new(MOST_ANSWER),
         all: Excerpt::new(MOST_ANSWER),
         log: files::open_to_append(job.run_dir.join(OUTPUT_LOG))?,
         is_logged: true,
@@ -115,7 +115,7 @@ impl Speaker for PlainText {
         let line = strip_str(&raw).to_string();
         self.all.push(line.as_bytes());
         if stream == Stream::Output {
-            self.said.push(line.as_bytes());
+            self.output.push(line.as_bytes());
         }
         let text = line.trim_end_matches('\n').to_owned();
         events.push_back(AgentEvent::Text {
@@ -171,14 +171,14 @@ impl Speaker for PlainText {
                 let last = lines()
                     .rfind(|line| !is_advice(line))
                     .or_else(|| lines().next_back());
-                let said =
+                let output =
                     last.map(|line| format!(": {}", line.chars().take(200).collect::<String>()));
-                (outcome, format!("{exit}{}", said.unwrap_or_default()))
+                (outcome, format!("{exit}{}", output.unwrap_or_default()))
             }
         };
         let is_own = matches!(outcome, Outcome::Success | Outcome::Failed);
         if let Some(report) = self.reports.filter(|_| is_own)
-            && let Some(line) = report.find(&text(&self.said))
+            && let Some(line) = report.find(&text(&self.output))
         {
             let status = provider::status_in(line.trim_start_matches(['[']));
             let failed = provider_outcome(status, provider::kind(line), line);
@@ -195,9 +195,9 @@ impl Speaker for PlainText {
                 ..SessionEnd::of(outcome, reason)
             };
         }
-        let answer = self.said.end();
+        let answer = self.output.end();
         SessionEnd {
-            result: text(&self.said),
+            result: text(&self.output),
             signal: Signal::read(&answer, self.nonce.as_deref()),
             answer,
             ..SessionEnd::of(outcome, reason)

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use tavern_core::near::nearest;
 use tavern_core::problem::{Position, excerpt, one_line};
+use tavern_core::suggestion::nearest;
 use tavern_core::yaml::YamlError;
 
 /// Whether the text could be parsed as settings.

@@ -17,10 +17,10 @@ use tavern_core::cap::{Caps, is_amount};
 use tavern_core::eligible::Roles;
 use tavern_core::front::EmptyBehavior;
 
-use tavern_core::near::nearest;
+use tavern_core::planner_wake::WakeCause;
 use tavern_core::rule::BoardRules;
+use tavern_core::suggestion::nearest;
 use tavern_core::task::{Expected, PERSON, Task};
-use tavern_core::wake::WakeCause;
 use tavern_core::watch_rules::WatchRules;
 use tavern_core::yaml::{self, YamlError};
 use tavern_sys::clock;

@@ -13,10 +13,10 @@ use super::flaw::Flaw;
 use super::{ConfigError, locate, read_saved};
 use tavern_core::document::parse;
 use tavern_core::key::{Key, KeyUse};
-use tavern_core::near::nearest;
 use tavern_core::new_item::{NewItem, render};
 use tavern_core::problem::{Problem, Severity};
 use tavern_core::schedule::{Missed, Schedule, WhileOpen};
+use tavern_core::suggestion::nearest;
 use tavern_core::timetable::{BadTime, Timetable, Zone};
 use tavern_core::yaml;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::HeadingLevel;
 
 use super::Reader;
-use crate::document::under::Other;
+use crate::document::sections::Other;
 use crate::document::{Lane, Under};
 use crate::lane::{LaneKind, is_complete_mark};
 use crate::markup;

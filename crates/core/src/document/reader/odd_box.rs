@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Reader;
-use crate::document::headed::STEPS;
-use crate::document::own_state::is_mark;
+use crate::document::foreign_checkboxes::is_mark;
+use crate::document::heading_rules::STEPS;
 use crate::markup;
 use crate::problem::Problem;
 
