@@ -96,10 +96,10 @@ impl Verb for Args {
             on_empty,
             most_runs: (self.once || role.once).then_some(1),
             advise: hints::sentence,
-            tell: &|told| {
-                print(context, &name, told);
+            tell: &|event| {
+                print(context, &name, event);
                 // The drain learns of it too late: the agent would have taken the next item by then.
-                if self.fail_fast && told.gives_up().is_some() {
+                if self.fail_fast && event.gives_up().is_some() {
                     site.interrupt.raise(InterruptCause::Stopped);
                 }
             },
@@ -187,7 +187,7 @@ pub(super) fn work_item(
         on_empty: EmptyBehavior::Terminate,
         most_runs: Some(1),
         advise: hints::sentence,
-        tell: &|told| context.out.note(sentence(&name, told)),
+        tell: &|event| context.out.note(sentence(&name, event)),
         slot,
     };
     Ok(agent.work()?)
@@ -225,21 +225,21 @@ struct Record<'a> {
 }
 
 /// Prints one event as a line on standard output, and flushes.
-pub(super) fn print(context: &Context, agent: &str, told: &AgentRecord) {
-    let record = Record { agent, told };
+pub(super) fn print(context: &Context, agent: &str, event: &AgentRecord) {
+    let record = Record { agent, told: event };
     // A closed standard output must not stop the work.
     drop(
         context
             .out
-            .record(&record, sentence(agent, told))
+            .record(&record, sentence(agent, event))
             .and_then(|()| context.out.flush()),
     );
 }
 
 /// Returns an agent's event as a line for people.
-pub(super) fn sentence(agent: &str, told: &AgentRecord) -> String {
-    let line = format!("{agent}: {told}");
-    match told {
+pub(super) fn sentence(agent: &str, event: &AgentRecord) -> String {
+    let line = format!("{agent}: {event}");
+    match event {
         AgentRecord::Claimed {
             title, commands, ..
         } => line.replace(title, &format::title(title)) + &format::commands(commands),

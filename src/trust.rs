@@ -57,12 +57,12 @@ impl Verb for Args {
         let board = context.board_or_place(&self.files)?;
         let mut site = context.light_site(board)?;
         if self.revoke {
-            let told = if Trust::of(&site).forget()? {
+            let words = if Trust::of(&site).forget()? {
                 "are no longer trusted"
             } else {
                 "were not trusted"
             };
-            context.out.note(format!("changes from git {told}"));
+            context.out.note(format!("changes from git {words}"));
             return Ok(Exit::Done);
         }
         site.named = context.files(&site.board, &self.files)?;

@@ -656,7 +656,7 @@ fn beside(site: &Workspace, faults: &mut Faults<'_>) {
     };
     let kept = Unmerged::of(repository, site.integration());
     for task in kept.tasks() {
-        let told = match site.board.task(&task) {
+        let state = match site.board.task(&task) {
             Ok(found) if found.task.status() == Status::Completed => {
                 "was completed without the work that is kept at"
             }
@@ -664,7 +664,7 @@ fn beside(site: &Workspace, faults: &mut Faults<'_>) {
             _ => continue,
         };
         for place in kept.beside(&site.board, &task) {
-            let message = format!("{task} {told} {place}");
+            let message = format!("{task} {state} {place}");
             let delete = if place.starts_with("refs/") {
                 "update-ref -d"
             } else {

@@ -244,7 +244,7 @@ fn twins(document: &Document<'_>, archive: &str, is_held: &dyn Fn(&TaskId) -> bo
         .collect()
 }
 
-/// Drops items without an ID that read the same as another one: they could not be told apart afterwards.
+/// Drops items without an ID that read the same as another one: they could not be distinguished afterwards.
 fn without_doubles(items: Vec<Gone>, document: &Document<'_>, archive: &str) -> Vec<Gone> {
     let mut items = items;
     let (archived, _) = parse(archive);
@@ -535,7 +535,7 @@ mod tests {
                 "- [x] a\n  - [x] T-1: b\n- [x] T-1: c\n",
                 "",
             ),
-            // Held items, and items that could not be told apart.
+            // Held items, and items that could not be distinguished.
             ("- [x] T-9: a\n", keep(0), "- [x] T-9: a\n", ""),
             (
                 "- [x] a\n- [x] b\n- [x] a\n",

@@ -51,7 +51,7 @@ const MARK: char = '\u{feff}';
 pub struct MergedText {
     pub text: String,
     pub conflicts: Vec<Conflict>,
-    /// True if the items could not be told apart, so that conflicts stand between git's markers. The text
+    /// True if the items could not be distinguished, so that conflicts stand between git's markers. The text
     /// does not parse until a person has resolved them.
     pub has_markers: bool,
 }
@@ -174,7 +174,7 @@ pub fn merge_named(
 }
 
 /// Unites `ours` and `theirs` without a known merge base, keeping everything. Items stay in the order of
-/// `ours`. `None` if the items could not be told apart.
+/// `ours`. `None` if the items could not be distinguished.
 pub fn unite(ours: &str, theirs: &str) -> Option<String> {
     let merged = merge("", ours, theirs, &|_| true);
     (!merged.has_markers).then_some(merged.text)

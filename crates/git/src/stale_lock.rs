@@ -1,4 +1,4 @@
-//! Lock files left by killed git processes: found, told from live ones, waited for, removed.
+//! Lock files left by killed git processes: found, distinguished from live ones, waited for, removed.
 //!
 //! git creates `X.lock`, writes it, may close it, and renames it to `X`. So a lock that no process has open may still
 //! be live. It is stale only if no git is running that could have made it, and some seconds have passed.

@@ -16,7 +16,7 @@ use tavern_sys::clock;
 pub(super) struct Discoveries<'a> {
     site: &'a Workspace,
     held: &'a Claimed,
-    /// False if the program only prints: then its agent's words can't be told from text that it has read.
+    /// False if the program only prints: then its agent's words can't be distinguished from text that it has read.
     has_own_words: bool,
     said: HashSet<String>,
     commands: MendedCommands,

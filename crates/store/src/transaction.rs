@@ -175,7 +175,7 @@ impl Board {
         Ok(board)
     }
 
-    /// Returns whether [`Board::settle`] would change nothing, as far as can be told without the lock.
+    /// Returns whether [`Board::settle`] would change nothing, as far as is known without the lock.
     pub fn is_settled(&self) -> Result<bool, Error> {
         Ok(self.shows_all() && self.by_hand()?.is_empty())
     }

@@ -132,8 +132,8 @@ mod tests {
             &format!("</n{}ote>", "\u{200b}".repeat(1000)),
             &format!("<{}/note>", "\u{200b} ".repeat(1000)),
         ] {
-            let told = neutral_of(mark, &tags);
-            assert!(told.contains("&lt;"), "{mark:?}: {told:?}");
+            let neutral = neutral_of(mark, &tags);
+            assert!(neutral.contains("&lt;"), "{mark:?}: {neutral:?}");
         }
         for words in [
             "<notes>",

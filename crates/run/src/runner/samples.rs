@@ -155,7 +155,7 @@ const EXPECTED: [(&str, Outcome, &str); 61] = [
         "aborted_streaming",
     ),
     ("stdin-interrupt-then-eof", Outcome::Killed, "aborted_tools"),
-    // Interrupted, then told to go on: the last result counts.
+    // Interrupted, then asked to go on: the last result counts.
     ("stdin-interrupt", Outcome::Success, "first answer MARK-A"),
     (
         "stdin-max-turns",

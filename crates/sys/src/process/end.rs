@@ -17,7 +17,7 @@ pub fn end_marked(mark: &Mark, grace: Duration) -> Vec<u32> {
 }
 
 /// Ends the processes that `find` returns, until it returns none. They are found before the first signal: a process
-/// whose parent has died can't be told from others any more, unless it has the mark. Returns the survivors' pids.
+/// whose parent has died can't be distinguished from others any more, unless it has the mark. Returns the survivors' pids.
 pub(super) fn end_found(find: impl Fn() -> Vec<ProcessEntry>, grace: Duration) -> Vec<u32> {
     /// After this long, remaining processes are survivors.
     const PATIENCE: Duration = Duration::from_secs(10);

@@ -92,7 +92,7 @@ impl Family {
     }
 
     /// Returns whether all children were started here or are older: then an ended program has left nothing behind,
-    /// since that would have been adopted. False if it can't be told.
+    /// since that would have been adopted. False if unknown.
     pub(super) fn has_no_orphans(&self) -> bool {
         let (Some(older), Some(children)) = (&self.older, table::own_children()) else {
             return false;

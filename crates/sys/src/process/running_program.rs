@@ -189,7 +189,7 @@ impl RunningProgram {
         let is_root = root.is_some_and(|root| entry.pid == root || entry.group == root);
         is_root || {
             let family = family::lock();
-            // An adopted orphan without a mark can't be told from another run's, unless there is no other run.
+            // An adopted orphan without a mark can't be distinguished from another run's, unless there is no other run.
             family.is_adopted(entry) && family.is_only(self.pid())
         }
     }

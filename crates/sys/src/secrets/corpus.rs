@@ -130,14 +130,14 @@ fn read(values: &BTreeMap<String, String>, text: &str) -> String {
             given: 0,
             has_found: false,
         };
-        let mut told: Vec<u8> = text
+        let mut case: Vec<u8> = text
             .as_bytes()
             .chunks(size)
             .flat_map(|part| stream.push(part))
             .collect();
-        told.extend(stream.finish());
+        case.extend(stream.finish());
         assert_eq!(
-            String::from_utf8_lossy(&told),
+            String::from_utf8_lossy(&case),
             redacted,
             "in parts of {size}: {text}"
         );
@@ -145,9 +145,9 @@ fn read(values: &BTreeMap<String, String>, text: &str) -> String {
     redacted
 }
 
-/// Whether `told` is `marked` with something else for each part within «», and for nothing else.
-fn is_without(marked: &str, told: &str) -> bool {
-    let mut rest = told;
+/// Whether `case` is `marked` with something else for each part within «», and for nothing else.
+fn is_without(marked: &str, case: &str) -> bool {
+    let mut rest = case;
     marked.split('«').enumerate().all(|(at, part)| {
         let kept = part.split_once('»').map_or(part, |(_, kept)| kept);
         if at > 0 {
@@ -187,19 +187,19 @@ fn wrong(
 fn of_text(dice: &mut Dice, row: &str) -> Result<(), String> {
     let (marked, _) = dice.filled(&broken(row));
     let text = unmarked(&marked);
-    let told = read(&BTreeMap::new(), &text);
-    if !is_without(&marked, &told) {
-        return Err(format!("{marked}\n  {told}"));
+    let case = read(&BTreeMap::new(), &text);
+    if !is_without(&marked, &case) {
+        return Err(format!("{marked}\n  {case}"));
     }
     // A line of JSON that has it stays one, and it is found there too.
     let line = serde_json::json!({ "a": text }).to_string();
-    let told = read(&BTreeMap::new(), &line);
+    let case = read(&BTreeMap::new(), &line);
     let value: serde_json::Value =
-        serde_json::from_str(&told).map_err(|error| format!("{line}\n  {told}: {error}"))?;
+        serde_json::from_str(&case).map_err(|error| format!("{line}\n  {case}: {error}"))?;
     if is_without(&marked, value["a"].as_str().unwrap_or_default()) {
         Ok(())
     } else {
-        Err(format!("{marked}\n  in JSON: {told}"))
+        Err(format!("{marked}\n  in JSON: {case}"))
     }
 }
 
@@ -213,11 +213,11 @@ fn of_variable(dice: &mut Dice, row: &str) -> Result<(), String> {
     let known = keys(fields[0], &value)
         .into_iter()
         .map(|(name, value)| (value, name));
-    let told = read(&known.collect(), &unmarked(&marked));
-    if is_without(&marked, &told) {
+    let case = read(&known.collect(), &unmarked(&marked));
+    if is_without(&marked, &case) {
         Ok(())
     } else {
-        Err(format!("{}={value}: {marked}\n  {told}", fields[0]))
+        Err(format!("{}={value}: {marked}\n  {case}", fields[0]))
     }
 }
 
@@ -231,9 +231,9 @@ fn of_harmless(dice: &mut Dice, row: &str) -> Result<(), String> {
         return Err(format!("{text}\n  as a variable"));
     }
     for text in [text, line] {
-        let told = read(&BTreeMap::new(), &text);
-        if told != text {
-            return Err(format!("{text}\n  {told}"));
+        let case = read(&BTreeMap::new(), &text);
+        if case != text {
+            return Err(format!("{text}\n  {case}"));
         }
     }
     Ok(())
