@@ -18,27 +18,26 @@ use super::shared::{Format, Shared};
 pub struct Output {
     format: Format,
     speaks: bool,
-    /// Columns of the terminals on standard output and standard error, if any.
+    /// Columns of the terminal on standard output, if any.
     width: Option<usize>,
-    width_of_notes: Option<usize>,
     sink: RefCell<BufWriter<AutoStream<Stdout>>>,
 }
 
 /// Capacity of a pipe, in bytes.
 pub(super) const ROOM: usize = 64 * 1024;
 
+/// Returns the columns of the terminal on standard error, if any.
+fn width_of_notes() -> Option<usize> {
+    format::columns_of(io::stderr())
+}
+
 impl Output {
     pub(super) fn stdout(shared: &Shared) -> Output {
         let sink = RefCell::new(BufWriter::with_capacity(ROOM, anstream::stdout()));
-        let (width, width_of_notes) = (
-            format::columns_of(io::stdout()),
-            format::columns_of(io::stderr()),
-        );
         Output {
             format: shared.format(),
             speaks: !shared.quiet,
-            width,
-            width_of_notes,
+            width: format::columns_of(io::stdout()),
             sink,
         }
     }
@@ -144,14 +143,14 @@ impl Output {
             let _ = writeln!(
                 anstream::stderr().lock(),
                 "{}",
-                text.into().within(self.width_of_notes)
+                text.into().within(width_of_notes())
             );
         }
     }
 
     /// Cuts `line` to the width of the terminal on standard error, if there is one.
     pub fn shortened<'l>(&self, line: &'l str) -> Cow<'l, str> {
-        self.width_of_notes.map_or(Cow::Borrowed(line), |width| {
+        width_of_notes().map_or(Cow::Borrowed(line), |width| {
             format::cut(line, width.saturating_sub(2))
         })
     }

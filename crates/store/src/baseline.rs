@@ -276,6 +276,7 @@ pub(super) fn free_aside(board: &Board, queue: &Queue, saved: &str) -> PathBuf {
 }
 
 /// The first line of a baseline.
+#[derive(Clone)]
 pub(super) struct Header {
     pub(super) version: QueueVersion,
     pub(super) old: Option<Stamp>,

@@ -141,9 +141,9 @@ impl View<'_> {
         is_ready: &IsReady<'_>,
     ) -> Result<(Change, Result<Claimed, Nothing>), Error> {
         let board = self.board;
-        let index = ItemIndex::among(board, &self.queues);
+        let index = ItemIndex::among(board, &self.known.queues);
         let (mut nothing, mut unread) = (Nothing::default(), None);
-        let all = || board.by_priority(self.queues.clone());
+        let all = || board.by_priority(self.known.queues.clone());
         for queue in &seek.queues.clone().unwrap_or_else(all) {
             let text = match self.read(queue) {
                 Ok(text) => text,

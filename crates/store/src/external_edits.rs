@@ -7,13 +7,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 
 use super::appended_lines::{tell_moved, with_appended, with_line_ends};
 use super::archived::{statuses, with_archived};
-use super::baseline::{Baseline, free_aside, header, old_path};
+use super::baseline::{Baseline, Header, free_aside, header, old_path};
 use super::baseline_files::digest;
 use super::board::Board;
 use super::change::{Change, QueueRewrite, Rewrite};
@@ -871,6 +871,13 @@ pub(super) fn tell_status(states: &States, entry: &mut Entry) {
     entry.state = Some(keys.into_owned().without_status());
 }
 
+/// The existing queues, and the headers of their baselines by path.
+#[derive(Clone, Default)]
+pub(super) struct KnownQueues {
+    pub(super) queues: Vec<Queue>,
+    pub(super) headers: HashMap<PathBuf, Header>,
+}
+
 /// Queues with external edits, and their stamps.
 type Saves = Vec<(Queue, QueueFiles)>;
 
@@ -894,8 +901,8 @@ impl Board {
         Ok(self.look_for_saves()?.1)
     }
 
-    /// Returns the existing queues, and those in [`Board::by_hand`].
-    pub(super) fn look_for_saves(&self) -> Result<(Vec<Queue>, Saves), Error> {
+    /// Returns the existing queues with the headers of their baselines, and those in [`Board::by_hand`].
+    pub(super) fn look_for_saves(&self) -> Result<(KnownQueues, Saves), Error> {
         let there = self.queues()?;
         let mut queues = there.clone();
         for queue in gone_beside(self, &there) {
@@ -905,13 +912,17 @@ impl Board {
                 queues.push(queue);
             }
         }
-        let looks = queues.into_iter().map(|queue| {
+        let (mut headers, mut by_hand) = (HashMap::new(), Vec::new());
+        for queue in queues {
             let sight = QueueFiles::of(self, &queue);
-            (queue, sight)
-        });
-        let by_hand = looks.filter(|(queue, sight)| !sight.is_seen(self, queue));
-        let by_hand = by_hand.collect();
-        Ok((there, by_hand))
+            let header = header(self, &queue);
+            if header.as_ref().map(Header::sight).as_ref() != Some(&sight) {
+                by_hand.push((queue.clone(), sight));
+            }
+            headers.extend(header.map(|header| (queue.path, header)));
+        }
+        let queues = there;
+        Ok((KnownQueues { queues, headers }, by_hand))
     }
 }
 

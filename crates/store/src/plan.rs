@@ -31,7 +31,7 @@ impl View<'_> {
         let (document, _) = text.content.parse();
         let item = document.find(own).ok_or_else(no_task)?;
         let task = document.task(item, own.clone());
-        let index = ItemIndex::among(self.board, &self.queues);
+        let index = ItemIndex::among(self.board, &self.known.queues);
         let is_free = |id: &TaskId| document.find(id).is_none() && !index.knows(id, &text.queue);
         let ids = (1..).map(|number| own.child(number)).filter(is_free);
         let ids: Vec<TaskId> = ids.take(plan.items.len()).collect();

@@ -1,6 +1,6 @@
 //! Reads a queue's text, never half a save.
 
-use super::baseline::{Baseline, header};
+use super::baseline::{Baseline, Header, header};
 use super::board::Board;
 use super::content::Content;
 use super::error::Error;
@@ -28,12 +28,27 @@ impl Board {
     /// lock, and are merged with this one's changes. A file outside of the board is read as it is. `last` is the last
     /// event's number.
     pub(super) fn read_settled(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
-        let text = self.settled_text(queue, last)?;
+        self.read_settled_by(queue, last, header(self, queue))
+    }
+
+    /// Like [`Board::read_settled`], given the header of the queue's baseline.
+    pub(super) fn read_settled_by(
+        &self,
+        queue: &Queue,
+        last: u64,
+        header: Option<Header>,
+    ) -> Result<Text, Error> {
+        let text = self.settled_text(queue, last, header)?;
         Ok(text.with_states(self.states_at(last)?))
     }
 
-    fn settled_text(&self, queue: &Queue, last: u64) -> Result<Text, Error> {
-        let (read, is_seen) = self.read_known(queue);
+    fn settled_text(
+        &self,
+        queue: &Queue,
+        last: u64,
+        header: Option<Header>,
+    ) -> Result<Text, Error> {
+        let (read, is_seen) = self.read_known(queue, header);
         if is_seen || !self.looks_after(queue) {
             return read;
         }
@@ -68,7 +83,7 @@ impl Board {
     /// Reads the file; `None` if it was being written meanwhile, or git has not yet moved HEAD to its origin.
     pub(super) fn read_whole(&self, queue: &Queue) -> Option<Result<Text, Error>> {
         let before = Stamp::at(&queue.path);
-        let (read, is_seen) = self.read_known(queue);
+        let (read, is_seen) = self.read_known(queue, header(self, queue));
         let is_whole = || {
             let is_under_way = is_being_written(&[&queue.path]) || self.is_git_at_work([queue]);
             !is_under_way && Stamp::at(&queue.path) == before
@@ -78,13 +93,13 @@ impl Board {
 
     /// Reads the file. Returns true if Tavern wrote or merged this text, or a dry run decided it. Text that this
     /// process has read or written is cached.
-    fn read_known(&self, queue: &Queue) -> (Result<Text, Error>, bool) {
+    fn read_known(&self, queue: &Queue, header: Option<Header>) -> (Result<Text, Error>, bool) {
         if self.rehearsed(&queue.path).is_some() {
             let read = self.read_file(queue);
             let is_seen = read.is_ok();
             return (read, is_seen);
         }
-        let Some(header) = header(self, queue) else {
+        let Some(header) = header else {
             return (self.read_file(queue), false);
         };
         let (version, known) = (header.version, Some(header.sight()));

@@ -286,7 +286,10 @@ impl View<'_> {
             open: open_items,
         };
         self.read_signed(&mut signed, queue, &text.content)?;
-        let (index, note) = (ItemIndex::among(self.board, &self.queues), Note::default());
+        let (index, note) = (
+            ItemIndex::among(self.board, &self.known.queues),
+            Note::default(),
+        );
         let mut content = text.content.to_string();
         let (mut steps, mut outcomes) = (Vec::new(), Vec::new());
         for (at, schedule) in schedules.iter().enumerate() {

@@ -382,7 +382,7 @@ impl View<'_> {
     ) -> Result<(Change, Done), Error> {
         let text = self.read(queue)?;
         let document = text.content.open();
-        let index = ItemIndex::among(self.board, &self.queues);
+        let index = ItemIndex::among(self.board, &self.known.queues);
         let (step, task) = self.added(queue, &document, &index, new, more, status, note)?;
         let done = Done {
             entry: step.entry.clone(),

@@ -22,7 +22,7 @@ use super::checkpoint::{Checkpoint, read_applied, write_applied, write_shown};
 use super::content::QueueVersion;
 use super::entry::{Entry, LeaseEntry, TextChange};
 use super::error::Error;
-use super::external_edits::taken_over;
+use super::external_edits::{KnownQueues, taken_over};
 use super::file_version::{QueueFiles, Stamp};
 use super::index::ItemIndex;
 use super::lock::Lock;
@@ -51,7 +51,7 @@ pub(super) struct View<'b> {
     /// The time of the decision: the caller may have waited for the lock.
     pub(super) now: Timestamp,
     /// The existing queues.
-    pub(super) queues: Vec<Queue>,
+    pub(super) known: KnownQueues,
 }
 
 impl View<'_> {
@@ -60,7 +60,14 @@ impl View<'_> {
         if self.board.is_dry() {
             self.board.read(queue)
         } else {
-            self.board.read_settled(queue, self.last_seq)
+            let header = self.known.headers.get(&queue.path);
+            match header {
+                Some(header) => {
+                    self.board
+                        .read_settled_by(queue, self.last_seq, Some(header.clone()))
+                }
+                None => self.board.read_settled(queue, self.last_seq),
+            }
         }
     }
 
@@ -98,7 +105,10 @@ impl Board {
                 board: self,
                 last_seq,
                 now: clock::now(),
-                queues: self.queues()?,
+                known: KnownQueues {
+                    queues: self.queues()?,
+                    ..KnownQueues::default()
+                },
             })?;
             change.number(last_seq);
             let content = |file| match file {
@@ -196,7 +206,7 @@ struct Locked<'b> {
     /// When it got the lock.
     now: Timestamp,
     /// The existing queues.
-    queues: Vec<Queue>,
+    known: KnownQueues,
     _lock: Lock,
 }
 
@@ -206,8 +216,8 @@ impl<'b> Locked<'b> {
         let (mut before, mut end) = (Vec::new(), None);
         loop {
             let mut locked = Locked::open(Lock::take(board)?, board)?;
-            let (queues, mut by_hand) = board.look_for_saves()?;
-            locked.queues = queues;
+            let (known, mut by_hand) = board.look_for_saves()?;
+            locked.known = known;
             // A person may take hours to resolve conflicts.
             by_hand.retain(|(queue, _)| !board.is_unresolved(queue));
             let is_busy =
@@ -243,9 +253,9 @@ impl<'b> Locked<'b> {
                 return Ok(locked);
             }
             // A queue may have been saved or put back meanwhile.
-            let (queues, again) = board.look_for_saves()?;
+            let (known, again) = board.look_for_saves()?;
             if is_last || again.is_empty() {
-                locked.queues = queues;
+                locked.known = known;
                 return Ok(locked);
             }
             // git moves HEAD after it has released its lock.
@@ -292,7 +302,7 @@ impl<'b> Locked<'b> {
             seq: last.max(known),
             synced,
             now,
-            queues: Vec::new(),
+            known: KnownQueues::default(),
             _lock: lock,
         };
         if last < known {
@@ -321,7 +331,7 @@ impl<'b> Locked<'b> {
             board: self.board,
             last_seq: self.seq,
             now: self.now,
-            queues: self.queues.clone(),
+            known: self.known.clone(),
         }
     }
 
@@ -428,7 +438,8 @@ impl<'b> Locked<'b> {
             *queues.entry(id).or_default() |= entry.is_end();
         }
         for (id, is_end) in queues {
-            let known = self.queues.iter().find(|queue| queue.id == id).cloned();
+            let mut queues = self.known.queues.iter();
+            let known = queues.find(|queue| queue.id == id).cloned();
             let Some(queue) = known.or_else(|| board.queue_by_id(id).ok()) else {
                 continue;
             };

@@ -12,6 +12,7 @@ use super::change::Change;
 use super::edit_entries::around_items;
 use super::entry::{Entry, LANES, LeaseEntry, PROSE, TextChange};
 use super::error::{Error, Obstacle};
+use super::external_edits::KnownQueues;
 use super::file_version::QueueFiles;
 use super::log::walk_log;
 use super::queue::{Queue, Text};
@@ -64,7 +65,10 @@ impl Board {
             board: &dry,
             last_seq: self.last_seq()?,
             now: clock::now(),
-            queues: dry.queues()?,
+            known: KnownQueues {
+                queues: dry.queues()?,
+                ..KnownQueues::default()
+            },
         };
         let mut found = Vec::new();
         let (mut taken, mut latest) = (HashMap::new(), HashMap::new());
