@@ -107,7 +107,7 @@ fn what_a_days_cap_keeps_back_is_taken_when_it_is_raised() {
     assert!(
         skipped["why"]
             .as_str()
-            .is_some_and(|why| why.contains("$0.03 of $0.03 of the day's cap")),
+            .is_some_and(|why| why.contains("$0.03 of $0.03 of the day's budget")),
         "{skipped:#}"
     );
     let ran = project.drain(&[]).ends(7);

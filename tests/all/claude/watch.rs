@@ -198,7 +198,7 @@ fn who_gets_on_is_left_alone() {
     assert!(!heard.contains("system-nudge"), "{heard}");
     let seen = activity(&project);
     assert!(
-        seen["said"] == "DONE" && seen["tool"] == Value::Null,
+        seen["last_words"] == "DONE" && seen["tool"] == Value::Null,
         "{seen}"
     );
     assert!(
