@@ -29,17 +29,12 @@ pub(super) fn set(
         set,
         ..Patch::default()
     };
-    let edits = document.change(document.item(at), &patch);
-    let edited = apply(&content, &edits);
-    let is_read = |text: &str| {
-        let (document, _) = parse_document(text);
-        !document.item(at).quarantined
-    };
-    if !document.item(at).quarantined && !is_read(&edited) {
-        return Err(Error::Quarantined {
-            task: document.task_of(document.item(at)).id,
-        }
-        .into());
+    let item = document.item(at);
+    let edited = apply(&content, &document.change(item, &patch));
+    let is_broken = parse_document(&edited).0.item(at).quarantined;
+    if is_broken && !item.quarantined {
+        let task = document.task_of(item).id;
+        return Err(Error::Quarantined { task }.into());
     }
     Ok(board.edit(queue, &content, &edited)?)
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::atomic_write::Staged;
-use super::baseline::{Baseline, replaced, spent_path};
+use super::baseline::{Baseline, header, replaced, spent_path};
 use super::board::Board;
 use super::change::{Change, QueueRewrite, Rewrite, Step};
 use super::checkpoint::{Checkpoint, read_applied, write_applied, write_shown};
@@ -60,14 +60,9 @@ impl View<'_> {
         if self.board.is_dry() {
             self.board.read(queue)
         } else {
-            let header = self.known.headers.get(&queue.path);
-            match header {
-                Some(header) => {
-                    self.board
-                        .read_settled_by(queue, self.last_seq, Some(header.clone()))
-                }
-                None => self.board.read_settled(queue, self.last_seq),
-            }
+            let known = self.known.headers.get(&queue.path).cloned();
+            let header = known.or_else(|| header(self.board, queue));
+            self.board.read_settled_by(queue, self.last_seq, header)
         }
     }
 

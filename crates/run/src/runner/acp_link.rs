@@ -85,7 +85,7 @@ impl AcpLink {
         if self.opening != "session/new" {
             params["sessionId"] = json!(self.job.session);
         }
-        wire.send(&request(self.opening, self.opening, &params));
+        wire.send(&request(self.opening, &params));
     }
 
     /// Reacts to the answer to a request. Returns an error that ends the run.
@@ -215,7 +215,7 @@ impl AcpLink {
     fn go_on(&mut self, wire: &Wire) {
         match self.set_up.pop_front() {
             Some((method, params)) => {
-                wire.send(&request(method, method, &params));
+                wire.send(&request(method, &params));
             }
             None => {
                 self.is_ready = true;
@@ -244,8 +244,9 @@ impl AcpLink {
         }
         let delivered = texts.into_iter().map(|text| AgentEvent::Delivered { text });
         self.begun.extend(delivered);
-        let id = numbered("session/prompt", self.prompts);
-        wire.send(&request(&id, "session/prompt", &params))
+        let mut prompt = request("session/prompt", &params);
+        prompt["id"] = json!(numbered("session/prompt", self.prompts));
+        wire.send(&prompt)
     }
 
     fn cancel(&mut self, wire: &Wire) {
@@ -274,11 +275,7 @@ impl AcpLink {
             && is_auth(&value["error"])
             && let Some(by) = self.sign_in.pop_front()
         {
-            wire.send(&request(
-                "authenticate",
-                "authenticate",
-                &json!({"methodId": by}),
-            ));
+            wire.send(&request("authenticate", &json!({"methodId": by})));
             return Vec::new();
         }
         let mut events = Vec::new();
@@ -320,7 +317,7 @@ impl Link for AcpLink {
             "clientCapabilities": {"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false},
             "clientInfo": {"name": "tavern", "version": env!("CARGO_PKG_VERSION")},
         });
-        wire.send(&request("initialize", "initialize", &params));
+        wire.send(&request("initialize", &params));
     }
 
     fn read(&mut self, line: &str, wire: &Wire) -> Vec<AgentEvent> {
@@ -408,8 +405,8 @@ impl Link for AcpLink {
     }
 }
 
-fn request(id: &str, method: &str, params: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+fn request(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
 }
 
 /// Returns the line of a program that can't go on.
