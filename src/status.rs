@@ -128,22 +128,10 @@ impl Args {
 
     /// Returns whether no flag selects the content.
     fn is_plain(&self) -> bool {
-        let is_asked = self.items || self.open || self.stats || self.health || self.verbose;
+        let is_asked = self.items || self.stats || self.health || self.verbose;
         !is_asked && self.status.is_empty() && self.since.is_none()
     }
 }
-
-/// The statuses of items with work left, for agents or a person.
-const UNFINISHED: [Status; 8] = [
-    Status::Draft,
-    Status::Pending,
-    Status::InProgress,
-    Status::Waiting,
-    Status::InReview,
-    Status::Reviewing,
-    Status::Approved,
-    Status::Dead,
-];
 
 fn status_named(name: &str) -> Result<Status, String> {
     name.parse().map_err(|()| {
@@ -161,7 +149,11 @@ impl Verb for Args {
     ];
     const FOR_AGENTS: bool = true;
 
-    fn run(self, context: &Context) -> Result<Exit, CliError> {
+    fn run(mut self, context: &Context) -> Result<Exit, CliError> {
+        if self.open {
+            let all = Status::ALL.into_iter();
+            self.status = all.filter(|status| status.is_unfinished()).collect();
+        }
         if self.schema {
             let schema = record::schema();
             context.out.record(
@@ -316,8 +308,7 @@ impl Args {
 
     /// Returns which items to list. JSON lists all, since programs filter by themselves.
     fn wanted(&self, context: &Context) -> WantedItems<'_> {
-        match self.status.is_empty() && !self.items && !self.open {
-            false if self.open => WantedItems::Each(&UNFINISHED),
+        match self.status.is_empty() && !self.items {
             false => WantedItems::Each(&self.status),
             true if context.out.format() == Format::Json => WantedItems::Every,
             true => WantedItems::Unusual,

@@ -282,9 +282,7 @@ impl Listing {
                             })
                     }
                     WantedItems::Unusual => true,
-                    WantedItems::Open => {
-                        (!item.status.is_ended() || item.status == Status::Dead) && !item.aside
-                    }
+                    WantedItems::Open => item.status.is_unfinished() && !item.aside,
                     WantedItems::Every => !item.aside,
                     WantedItems::Each(statuses) => {
                         statuses.is_empty() || statuses.contains(&item.status)

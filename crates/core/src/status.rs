@@ -78,6 +78,11 @@ impl Status {
     pub fn is_ended(self) -> bool {
         matches!(self, Status::Completed | Status::Dead | Status::Cancelled)
     }
+
+    /// Returns true if there is work left, for agents or a person: it is neither completed nor cancelled.
+    pub fn is_unfinished(self) -> bool {
+        !matches!(self, Status::Completed | Status::Cancelled)
+    }
 }
 
 words! {

@@ -199,7 +199,7 @@ impl<'a, 't> Readiness<'a, 't> {
         let Some((roles, look)) = self.here.as_ref().filter(|_| !is_step) else {
             return problem.into_iter().collect();
         };
-        if item.status.is_ended() && item.status != Status::Dead || item.status.is_held() {
+        if !item.status.is_unfinished() || item.status.is_held() {
             return problem.into_iter().collect();
         }
         let item = for_roles(document, item, roles);

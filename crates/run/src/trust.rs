@@ -415,7 +415,7 @@ fn standing(site: &Workspace) -> Vec<UntrustedUnit> {
         all.extend(parts.map(|part| unknown(part, place.clone(), Some(1))));
         for item in document.items() {
             // A person may chat with the agent of a dead item.
-            if !item.status.is_ended() || item.status == Status::Dead {
+            if item.status.is_unfinished() {
                 let part = TrustUnit::of_item(
                     &document.task_of(&for_roles(&document, item, &roles)),
                     document.block(item).to_owned(),
