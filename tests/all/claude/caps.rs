@@ -289,3 +289,31 @@ fn hardly_anything_is_begun_in_a_window_that_is_nearly_used_up() {
         .at("+3700", "tavern-claim", &["--role", "coder", "--dry-run"])
         .ends(0);
 }
+
+/// Each turn's usage counts before the next prompt, with what others have used meanwhile.
+#[test]
+fn a_run_whose_turn_ends_beyond_a_budget_is_not_prompted_again() {
+    let steps = [
+        of("T-1:", bash(HOLD)),
+        of("T-1:", say("I have looked at it.")),
+        of("T-2:", bash("echo hi > two && git add -A && git commit -qm Two")),
+        of("T-2:", say("DONE")),
+        again(say("DONE")),
+    ];
+    let roles = json!({"coder": {"runner": "claude", "idle": "60s", "prods": 3}});
+    // Neither run alone uses it up.
+    let settings = json!({"roles": roles, "budget": {"day": {"usd": 3.5 * REPLY}}});
+    let items = "- [ ] T-1: One\n- [ ] T-2: Two (done_when: touch \"$HOME/go\")\n";
+    let project = Project::with(settings, items, json!(steps));
+    let ran = project
+        .scratch
+        .program("tavern-drain")
+        .args(&["--agents", "2"])
+        .run()
+        .ends(7);
+    project.scratch.stands("T-2", "completed", 1);
+    let runs = project.runs();
+    let first = runs.iter().find(|run| run["task"] == "T-1").expect("it ran");
+    assert_eq!(first["outcome"], "capped", "{first:#}\n{ran}");
+    assert_eq!(project.provider.calls().len(), 4, "{ran}");
+}
