@@ -408,10 +408,10 @@ fn cap(scope: CapScope, measure: Measure) -> String {
     };
     match scope {
         CapScope::Drain | CapScope::Agent => {
-            format!("to go on: begin another {scope}, with more {flag} or without it")
+            format!("to go on: start another {scope}, with more {flag} or without it")
         }
         _ => format!(
-            "raise it: `budget: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and begin again"
+            "raise it: `budget: {{{scope}: {{{measure}: …}}}}` in .tavern/config.yaml, and start agents again"
         ),
     }
 }

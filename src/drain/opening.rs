@@ -59,6 +59,7 @@ fn cost(site: &Workspace) -> String {
     ];
     let usd = |(of, cap): (&str, Option<Cap>)| {
         let most = cap.and_then(|cap| cap.usd)?;
+        let most = (most * 1e4).round() / 1e4;
         Some(format!("at most ${most}{of}"))
     };
     let most: Vec<String> = all.into_iter().filter_map(usd).collect();

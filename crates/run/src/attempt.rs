@@ -416,7 +416,7 @@ fn follow(
         }
         relay.pass_on(brief, &mut session);
         if meter.patience().is_zero() && measure(site, held, meter, record).is_some() {
-            session.end(EndReason::Cap);
+            session.end_unless_done(EndReason::Cap);
         }
         following.write();
         if watch.look(site, &held.lease) {
@@ -455,6 +455,12 @@ fn follow(
             following.end();
             watch.hurry();
         }
+        if let Some(usage) = event.usage() {
+            record.uses(usage.clone());
+            if measure(site, held, meter, record).is_some() {
+                session.end_unless_done(EndReason::Cap);
+            }
+        }
         match event {
             AgentEvent::Started { session, model } => record.is_in(session, model),
             AgentEvent::Delivered { text } => {
@@ -464,12 +470,6 @@ fn follow(
                 if let Some(message) = inbox.read(&text) {
                     site.board
                         .mark_delivered(&run_name(&held.task.id, held.lease.token), &message);
-                }
-            }
-            AgentEvent::Spent { usage } => {
-                record.uses(usage);
-                if measure(site, held, meter, record).is_some() {
-                    session.end(EndReason::Cap);
                 }
             }
             // Only once: a person may have opened it since.

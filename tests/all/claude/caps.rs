@@ -183,7 +183,7 @@ fn a_drain_ends_when_it_has_spent_what_it_was_given() {
     assert_eq!(project.provider.calls().len(), 3);
     assert!(
         ran.stdout.contains(
-            "$0.05 of $0.04 of the drain's budget are used; to go on: begin another drain"
+            "$0.05 of $0.04 of the drain's budget are used; to go on: start another drain"
         ),
         "{ran}"
     );
@@ -296,7 +296,10 @@ fn a_run_whose_turn_ends_beyond_a_budget_is_not_prompted_again() {
     let steps = [
         of("T-1:", bash(HOLD)),
         of("T-1:", say("I have looked at it.")),
-        of("T-2:", bash("echo hi > two && git add -A && git commit -qm Two")),
+        of(
+            "T-2:",
+            bash("echo hi > two && git add -A && git commit -qm Two"),
+        ),
         of("T-2:", say("DONE")),
         again(say("DONE")),
     ];
@@ -313,7 +316,10 @@ fn a_run_whose_turn_ends_beyond_a_budget_is_not_prompted_again() {
         .ends(7);
     project.scratch.stands("T-2", "completed", 1);
     let runs = project.runs();
-    let first = runs.iter().find(|run| run["task"] == "T-1").expect("it ran");
+    let first = runs
+        .iter()
+        .find(|run| run["task"] == "T-1")
+        .expect("it ran");
     assert_eq!(first["outcome"], "capped", "{first:#}\n{ran}");
     assert_eq!(project.provider.calls().len(), 4, "{ran}");
 }

@@ -124,6 +124,10 @@ struct Conversation {
     is_ending: bool,
     /// Whether it waited for its model when it was broken off.
     was_unanswered: bool,
+    /// Whether its turn has ended, and it was not told yet how to go on.
+    has_ended_turn: bool,
+    /// Whether a budget that it shares is used up, so that nothing more is sent.
+    is_spent: bool,
     /// When it last ended a turn; `None` while it is to go on.
     answered_at: Option<Instant>,
     asked_at: Instant,
@@ -154,6 +158,8 @@ pub(super) fn start(mut spec: Spec, job: &Job, mut link: Box<dyn Link>) -> io::R
             is_broken_off: false,
             is_ending: false,
             was_unanswered: false,
+            has_ended_turn: false,
+            is_spent: false,
             answered_at: None,
             asked_at: clock::instant(),
             last_error: String::new(),
@@ -163,17 +169,14 @@ pub(super) fn start(mut spec: Spec, job: &Job, mut link: Box<dyn Link>) -> io::R
 
 impl Conversation {
     /// Reacts to `event`. Returns a reason to end the program, if there is one.
-    fn react(
-        &mut self,
-        event: &AgentEvent,
-        events: &mut VecDeque<AgentEvent>,
-    ) -> Option<EndReason> {
+    fn react(&mut self, event: &AgentEvent) -> Option<EndReason> {
         match event {
             AgentEvent::Started { .. } => {
                 self.answered_at = None;
                 self.is_broken_off = false;
+                self.has_ended_turn = false;
             }
-            AgentEvent::Turn(_) => self.end_turn(events),
+            AgentEvent::Turn(_) => self.has_ended_turn = true,
             AgentEvent::Text { .. }
             | AgentEvent::ToolCall { .. }
             | AgentEvent::ToolResult { .. } => self.ask_usage(),
@@ -266,6 +269,7 @@ impl Conversation {
         };
         if self.prodded >= prods.most
             || self.is_ending
+            || self.is_spent
             || !self.link.say(message, urgency, &self.wire)
         {
             return false;
@@ -280,7 +284,7 @@ impl Conversation {
         true
     }
 
-    /// Returns true if the run is within its limits of turns and usage.
+    /// Returns true if the run is within its limits of turns and usage, and within the budgets that it shares.
     fn may_go_on(&self) -> bool {
         // The program counts turns from 0 again after each message.
         let has_turns = self
@@ -288,7 +292,7 @@ impl Conversation {
             .limits
             .turns
             .is_none_or(|most| self.reading.turns < most);
-        has_turns && self.overspent(&self.reading.usage).is_none()
+        has_turns && !self.is_spent && self.overspent(&self.reading.usage).is_none()
     }
 
     fn ask_usage(&mut self) {
@@ -356,7 +360,7 @@ impl Speaker for Conversation {
         for mut event in self.link.read(&line.text, &self.wire) {
             event.answer_in(self.job.form);
             self.reading.note(&event);
-            why = why.or(self.react(&event, events));
+            why = why.or(self.react(&event));
             if self.is_news(&event) {
                 events.push_back(event);
             }
@@ -364,8 +368,22 @@ impl Speaker for Conversation {
         why
     }
 
+    fn go_on(&mut self, events: &mut VecDeque<AgentEvent>) {
+        if std::mem::take(&mut self.has_ended_turn) {
+            self.end_turn(events);
+        }
+    }
+
+    fn stop_prompts(&mut self) -> bool {
+        self.is_spent = true;
+        let has_answered = self.reading.has_answered() && self.unread.is_empty();
+        has_answered
+            && (self.reading.signal() != Signal::None || self.prodded >= self.job.prods.most)
+    }
+
     fn say(&mut self, text: &str) -> bool {
-        let is_said = !self.is_ending && self.link.say(text, Urgency::Next, &self.wire);
+        let is_said =
+            !self.is_ending && !self.is_spent && self.link.say(text, Urgency::Next, &self.wire);
         if is_said {
             self.unread.push_back(text.to_owned());
         }

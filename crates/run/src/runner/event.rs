@@ -93,6 +93,16 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// Returns the usage so far of the whole process, if the event has it. A resumed session that ends before its first
+    /// request reports none.
+    pub fn usage(&self) -> Option<&Usage> {
+        match self {
+            AgentEvent::Spent { usage } => Some(usage),
+            AgentEvent::Turn(turn) => Some(&turn.usage).filter(|usage| usage.is_known()),
+            _ => None,
+        }
+    }
+
     /// Replaces the turn's result by the words of an answer that was given in `form`.
     pub(super) fn answer_in(&mut self, form: Option<Form>) {
         if let (AgentEvent::Turn(turn), Some(form)) = (self, form)

@@ -96,6 +96,9 @@ impl Reading {
 
     /// Takes `event` into account.
     pub fn note(&mut self, event: &AgentEvent) {
+        if let Some(usage) = event.usage() {
+            self.usage = usage.clone();
+        }
         match event {
             AgentEvent::Started { session, .. } => {
                 self.session = Some(session.clone());
@@ -153,11 +156,11 @@ impl Reading {
             } => {
                 self.rejected_until = (status == "rejected").then_some(*resets_at);
             }
-            AgentEvent::Spent { usage } => self.usage = usage.clone(),
             AgentEvent::Turn(turn) => self.note_turn(turn),
             AgentEvent::TaskStarted { id } => drop(self.open_tasks.insert(id.clone())),
             AgentEvent::TaskEnded { id } => drop(self.open_tasks.remove(id)),
-            AgentEvent::LeaveAsked { .. }
+            AgentEvent::Spent { .. }
+            | AgentEvent::LeaveAsked { .. }
             | AgentEvent::CallProposed { .. }
             | AgentEvent::Delivered { .. }
             | AgentEvent::Answered { .. }
@@ -180,10 +183,6 @@ impl Reading {
         self.open_tools.clear();
         self.turns += turn.turns;
         self.denials.extend(turn.denials.iter().cloned());
-        // Figures are cumulative, but a resumed session that ends before its first request reports none.
-        if turn.usage.total() > 0 || turn.usage.usd > 0.0 {
-            self.usage = turn.usage.clone();
-        }
         self.turn = Some(turn.clone());
     }
 
@@ -251,8 +250,12 @@ impl Reading {
         last_error: &str,
     ) -> SessionEnd {
         let turn = self.turn.as_ref().filter(|_| !self.is_turn_open);
+        // It was not prompted to go on.
+        let is_cut_short = ended == Some(EndReason::Cap) && self.signal() == Signal::None;
         let end = match turn {
-            Some(turn) if !is_broken_off(turn) => self.judge_turn(turn, exit, ended),
+            Some(turn) if !is_broken_off(turn) && (turn.is_error || !is_cut_short) => {
+                self.judge_turn(turn, exit, ended)
+            }
             _ => self.judge_broken_off(turn, exit, ended, last_error),
         };
         SessionEnd {

@@ -104,6 +104,14 @@ pub(super) trait Speaker: Send {
         events: &mut VecDeque<AgentEvent>,
     ) -> Option<EndReason>;
 
+    /// Reacts to the end of a turn, after its events were taken: by then the run may be ended, for what it has used.
+    fn go_on(&mut self, _events: &mut VecDeque<AgentEvent>) {}
+
+    /// Sends it nothing more. Returns true if the agent has ended its work.
+    fn stop_prompts(&mut self) -> bool {
+        false
+    }
+
     /// Sends a message. Returns false if the program takes none, or no more.
     fn say(&mut self, _text: &str) -> bool {
         false
@@ -234,6 +242,10 @@ impl Session {
             if let Some(event) = self.pending.pop_front() {
                 return Next::Event(event);
             }
+            self.speaker.go_on(&mut self.pending);
+            if !self.pending.is_empty() {
+                continue;
+            }
             match self.line() {
                 Found::Line(stream, line) => {
                     self.last_sign = clock::instant();
@@ -318,6 +330,13 @@ impl Session {
     /// used up or it takes no messages: then its answer stands.
     pub fn refute(&mut self, text: &str) -> bool {
         self.speaker.refute(text, &mut self.pending)
+    }
+
+    /// Ends it for `why`, and sends it nothing more; an agent that has ended its work ends by itself.
+    pub fn end_unless_done(&mut self, why: EndReason) {
+        if !self.speaker.stop_prompts() {
+            self.end(why);
+        }
     }
 
     /// Begins to end it, politely first, and returns at once; [`Session::next`] goes on until it is over. Only the
