@@ -397,6 +397,23 @@ fn a_person_approves_or_rejects_by_hand() {
 }
 
 #[test]
+fn work_that_comes_back_as_it_was_rejected_is_no_work() {
+    let agent_once = AGENT.replace(
+        "    echo \"round by",
+        "    [ -e T-1.txt ] || echo \"round by",
+    );
+    let agent_once = agent_once.replace("git commit", "git diff --cached --quiet || git commit");
+    let queue = ONE.replace("done_when:", "approve: merge, review: none, done_when:");
+    let scratch = Scratch::with_agent(&agent_once, &queue, "max_attempts: 1\n");
+    agent(&scratch, "coder", "Frodo");
+    scratch
+        .run("tavern", &["reject", "T-1", "Count on."])
+        .succeeds();
+    agent(&scratch, "coder", "Frodo").says("it changed nothing since its work was rejected");
+    scratch.stands("T-1", "dead", 1);
+}
+
+#[test]
 fn a_start_that_asks_for_a_person_waits_for_one() {
     let scratch = board(&ONE.replace("done_when:", "approve: start, review: none, done_when:"));
     agent(&scratch, "coder", "Frodo").says_not("claimed");

@@ -10,17 +10,18 @@ use super::error::Error;
 use super::evidence::{Bench, Evidence, run_done_when};
 use super::plan;
 use super::processes::mark_of;
-use super::record::{Record, run_name};
+use super::record::{Metadata, Record, run_name, runs_of};
 use super::result::{AgentAnswer, RunResult, ShownBy};
 use super::review;
 use super::workspace::Workspace;
 use super::worktree::make_plain;
 use crate::runner::Outcome;
+use tavern_core::event::Kind;
 use tavern_core::markup;
 use tavern_core::task::{Expected, Status, Task};
 use tavern_git::{Changes, CommitId};
-use tavern_store::Claimed;
 use tavern_store::config::{Dirty, Does};
+use tavern_store::{Claimed, walk_log};
 
 /// The work left to do before an answer counts.
 #[derive(Clone, Debug, PartialEq)]
@@ -253,6 +254,9 @@ fn prove(
             };
             return Ok((left_nothing(nested), None));
         }
+        if rejected(site, held)?.is_some_and(|rejected| rejected == tip.as_str()) {
+            return Ok((RunResult::failed_as(Outcome::Empty, AS_REJECTED), None));
+        }
         Some(tip)
     };
     let run = run_name(&task.id, held.lease.token);
@@ -320,6 +324,8 @@ pub fn commit_left(site: &Workspace, held: &Claimed, state: &WorkState) -> Resul
 
 /// A hint for a person; agents do not get it.
 pub const IF_RIGHT: &str = "; if that is right, give the item `result: answer`";
+
+const AS_REJECTED: &str = "it changed nothing since its work was rejected";
 
 const UNSAID: &str = "its agent did not say that it is done, and no command shows it";
 
@@ -394,6 +400,26 @@ fn is_unrelated(site: &Workspace, tip: &CommitId) -> Result<bool, Error> {
         return Ok(false);
     };
     Ok(site.repository()?.fork(&integration, tip)?.is_none())
+}
+
+/// Returns the commit that was rejected, unless it was sent back by a merge since.
+fn rejected(site: &Workspace, held: &Claimed) -> Result<Option<String>, Error> {
+    let (board, task) = (&site.board, &held.task);
+    if task.state.rounds == 0 {
+        return Ok(None);
+    }
+    let mut last = None;
+    walk_log(board, Some(&task.id), &mut |entry| {
+        last = Some(entry.kind).filter(|kind| matches!(kind, Kind::Rejected | Kind::SentBack));
+        last.is_none()
+    })?;
+    let mut runs = runs_of(board, &task.id)?.into_iter().rev();
+    let is_work = |run: &Metadata| {
+        let is_over = run.token != held.lease.token && run.outcome == Some(Outcome::Success);
+        is_over && run.commit.is_some()
+    };
+    let work = runs.find(is_work).filter(|_| last == Some(Kind::Rejected));
+    Ok(work.and_then(|run| run.commit))
 }
 
 /// Returns true if the work at `tip` has nothing new for the integration branch, or only changes to protected paths.
