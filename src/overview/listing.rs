@@ -186,7 +186,7 @@ impl Listing {
             .iter()
             .map(|read| (read.text.queue.id.as_str(), &read.document))
             .collect();
-        let here = site.map(|site| (site.config.known_roles(), Preflight::of(site)));
+        let here = site.map(|site| (site.config.known_roles(), Preflight::to_show(site)));
         let ids: Vec<&str> = named.iter().map(|(id, _)| *id).collect();
         let readiness = Readiness::of(&named, &ids, Some(board), here);
         let of_document = |number: usize| {

@@ -41,6 +41,8 @@ pub struct Preflight<'a> {
     root: Option<&'a Path>,
     /// `--runner`: overrides the runner of items and queues.
     runner: Option<&'a str>,
+    /// Whether the runner is named later: nothing is started, and no config.yaml names one.
+    is_runner_open: bool,
     /// Closed runners.
     closed: Vec<(String, Quota)>,
     /// The site and the items' commits, to look up the work that an item depends on.
@@ -59,9 +61,18 @@ impl<'a> Preflight<'a> {
         let spending = spending(site);
         Preflight {
             runner,
+            is_runner_open: false,
             closed,
             spending,
             ..Preflight::of_parts(&site.config, Some(site))
+        }
+    }
+
+    /// The same for what only shows items: without a config.yaml `drain --runner` names the agent program.
+    pub fn to_show(site: &'a Workspace) -> Preflight<'a> {
+        Preflight {
+            is_runner_open: site.board.is_volatile(),
+            ..Preflight::of(site)
         }
     }
 
@@ -71,11 +82,13 @@ impl<'a> Preflight<'a> {
         let root = site.map(|site| site.board.root());
         let trust = site.map(Trust::of);
         site.into_iter().for_each(look_at_accounts);
+        let is_runner_open = site.is_none_or(|site| site.board.is_volatile());
         let site = site.map(|site| (site, ItemIndex::of(&site.board)));
         Preflight {
             config,
             root,
             runner: None,
+            is_runner_open,
             closed: Vec::new(),
             site,
             programs,
@@ -288,7 +301,7 @@ impl<'a> Preflight<'a> {
         if !self.config.runners.contains_key(runner) {
             return Err(Lack::NoRunner(runner.to_owned()));
         }
-        if self.config.runs_scripts(runner) && item.shell.is_none() {
+        if self.config.runs_scripts(runner) && item.shell.is_none() && !self.is_runner_open {
             return Err(Lack::NoScript {
                 runner: runner.to_owned(),
                 role: role.to_owned(),

@@ -308,7 +308,7 @@ pub fn lacks_of(site: &Workspace, queue: &Queue, name: &NamedItem) -> Vec<Lack> 
         let readiness = Readiness::of_one(
             &named,
             &site.board,
-            here(site),
+            (site.config.known_roles(), Preflight::to_show(site)),
             (number, documents[number].item(index)),
         );
         Some(readiness.lacks(number, index, None))
