@@ -27,6 +27,9 @@ impl Verb for Args {
                     .out
                     .record(&json!({ "commit": commit.as_str() }), text)?;
             }
+            None if site.board.is_volatile() => context.out.note(
+                "nothing to commit: task files are yours to commit: git commit FILE; for queues that Tavern commits: tavern init",
+            ),
             None => context.out.note(
                 "nothing to commit: the queues in git are up to date; see them: tavern status",
             ),

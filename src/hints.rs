@@ -104,7 +104,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
         Error::Io { source, path, .. } => return not_written(path, source.kind()),
         Error::Busy(_) => "try again; to see its holder: fuser .git/tavern/lock".into(),
         Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern add --queue {} --create \"…\"", quoted(name)),
-        Error::NoQueue(_) => "list the queues with `tavern queue`, or give a path such as TODO.md".into(),
+        Error::NoQueue(_) => "list the queues with `tavern queue`, or give a path such as TODO.md; if it was removed: tavern check --fix".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
         Error::NotText { path, .. } => {
             format!("save the file as UTF-8; to see the place: tavern check {}", quoted(path))

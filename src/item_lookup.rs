@@ -35,11 +35,11 @@ impl Context {
                     hints::again(&format!(": tavern edit {name}"))
                 )
             }
-            _ => format!("take it: tavern claim {name}"),
+            _ => format!("edit its line, where `[-]` cancels it: tavern edit {name}"),
         };
         let hint = format!("{first}; or write an ID before its title");
         Err(CliError::usage(
-            format!("the item at `{name}` has no ID: no one has claimed it"),
+            format!("the item at `{name}` has no ID, as it was never claimed"),
             hint,
         ))
     }

@@ -8,6 +8,7 @@ use tavern_run::Workspace;
 use tavern_run::integrate::{Integrated, approved, integrate};
 use tavern_sys::process::quoted;
 
+use super::drain::summary::to_merge;
 use super::flags::DryRun;
 use super::shared::person;
 use super::{CliError, Context, Exit, ItemName, Verb, hints};
@@ -68,10 +69,15 @@ impl Verb for Args {
         let Some(_slot) = site.board.merge_slot(&site.interrupt)? else {
             return Ok(context.interrupted().unwrap_or(Exit::Busy));
         };
-        let mut exit = Exit::Done;
+        let (mut exit, mut is_merged) = (Exit::Done, false);
         let waiting = approved(&site, &site.board.queues()?);
         if waiting.is_empty() {
-            context.out.note("nothing to merge: no item is approved");
+            let merged = site.integration_tip()?.map(|_| to_merge(&site));
+            let more = merged.map(|merged| format!("; {merged}"));
+            context.out.note(format!(
+                "nothing to merge: no item is approved{}",
+                more.unwrap_or_default()
+            ));
         }
         for task in waiting {
             if !named.is_empty() && !named.contains(&task) {
@@ -83,6 +89,7 @@ impl Verb for Args {
             };
             let (result, commit, reason, text) = match integrate(&site, &task)? {
                 Integrated::Merged(commit) => {
+                    is_merged = true;
                     let commit = commit.map(|commit| commit.short().to_owned());
                     let place = commit
                         .as_ref()
@@ -116,6 +123,9 @@ impl Verb for Args {
             if let Some(interrupted) = context.interrupted() {
                 return Ok(interrupted);
             }
+        }
+        if is_merged {
+            context.out.note(to_merge(&site));
         }
         Ok(exit)
     }

@@ -285,7 +285,7 @@ impl Args {
         }
         let parse = |one: &String| {
             let name: ItemName = one.parse().map_err(|_| {
-                let hint = "name an item such as T-k3f9, a queue, or a file";
+                let hint = "name an item such as T-k3f9, a queue, or a file; if it was removed: tavern check --fix";
                 CliError::usage(format!("`{one}` is neither an item nor a queue"), hint)
             })?;
             // The log knows items only by their IDs.

@@ -149,8 +149,26 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
         ),
     )?;
     context.out.text(Painted::whole(&diff(entry)))?;
+    if event.kind == Kind::Removed {
+        // The deletions of one save have neighbouring numbers.
+        let others = board.undoable(None, NEIGHBOURS)?;
+        let others = others.iter().filter(|one| {
+            one.kind == event.kind && one.queue == event.queue && one.time == event.time
+        });
+        let count = others.count();
+        if count > 0 {
+            context.out.note(format!(
+                "the same save took out {} more; to restore a whole text: tavern edit {} --texts",
+                format::count(count, "item"),
+                quoted(&queue.id)
+            ));
+        }
+    }
     Ok(())
 }
+
+/// How many changes are looked at for others of the same save.
+const NEIGHBOURS: usize = 50;
 
 /// Returns the ID of the item, else its title.
 fn name(entry: &Entry) -> String {

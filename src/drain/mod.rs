@@ -53,7 +53,7 @@ mod restored_items;
 mod roster;
 mod status_line;
 mod stop_reason;
-mod summary;
+pub(crate) mod summary;
 
 /// Work a queue or a task file to its end, with several agents at once
 ///

@@ -312,17 +312,20 @@ impl Summary {
         lines.extend(self.open_steps(context));
         lines.extend(self.strayed.iter().map(OutsideReport::to_string));
         let is_merged = self.ended.iter().any(|one| one.commit.is_some());
-        lines.extend(is_merged.then(|| {
-            let branch = site.integration();
-            format!(
-                "merged work is on branch {branch}: git merge {}",
-                quoted(branch)
-            )
-        }));
+        lines.extend(is_merged.then(|| to_merge(site)));
         context.out.record(self, lines.join("\n"))?;
         tell_of_tip(context, site);
         Ok(())
     }
+}
+
+/// Returns the branch with the merged work, and the command that brings it into the user's own.
+pub(crate) fn to_merge(site: &Workspace) -> String {
+    let branch = site.integration();
+    format!(
+        "merged work is on branch {branch}: git merge {}",
+        quoted(branch)
+    )
 }
 
 /// Returns the results of `queues`, and of items that were begun there after the event `before` and moved

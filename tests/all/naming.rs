@@ -145,7 +145,7 @@ fn where_no_item_starts_the_nearest_is_named_and_who_needs_an_id_says_so() {
         "runs list",
         "runs show",
     ] {
-        let told = "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim TODO.md:3";
+        let told = "error: the item at `TODO.md:3` has no ID, as it was never claimed\nhint: edit its line, where `[-]` cancels it: tavern edit TODO.md:3";
         scratch
             .line(&format!("tavern-{line} TODO.md:3"))
             .run()
@@ -171,7 +171,7 @@ fn an_item_is_named_by_its_line_wherever_an_id_is_taken() {
             .succeeds(),
         "T-4.1\n"
     );
-    let none = "error: the item at `TODO.md:3` has no ID: no one has claimed it\nhint: take it: tavern claim TODO.md:3";
+    let none = "error: the item at `TODO.md:3` has no ID, as it was never claimed\nhint: edit its line, where `[-]` cancels it: tavern edit TODO.md:3";
     for line in [
         "tavern-add --after TODO.md:3 Five",
         "tavern-add --parent=TODO.md:3 Five",

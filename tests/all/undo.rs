@@ -34,7 +34,7 @@ fn a_deletion_that_was_taken_for_an_old_save_is_told_and_nothing_is_undone() {
     for arguments in [&[][..], &["T-7"], &["--dry-run"]] {
         undo(&scratch, arguments)
             .ends(4)
-            .says("was an older text, and removed nothing: T-7 stays")
+            .says("was an older text, and removed nothing: T-7 stayed")
             .says("hint: to remove it: tavern cancel T-7; to undo the change before: tavern undo --event ");
     }
     assert_eq!(scratch.queue(), added);

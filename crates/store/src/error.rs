@@ -122,7 +122,7 @@ pub enum Obstacle {
         "event {seq} changed the lanes of {queue}: the meaning of its headings changed, and no item was moved"
     )]
     Lanes { seq: u64, queue: String },
-    #[error("the newest save of {queue} was an older text, and removed nothing: {items} stays")]
+    #[error("the newest save of {queue} was an older text, and removed nothing: {items} stayed")]
     Stays {
         /// The change before that save.
         seq: u64,
