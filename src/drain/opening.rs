@@ -3,8 +3,9 @@
 
 use tavern_core::cap::Cap;
 use tavern_core::problem::listed;
-use tavern_run::Workspace;
+use tavern_run::{Trust, Workspace, runner_named};
 use tavern_store::Queue;
+use tavern_store::config::Role;
 
 use super::super::format;
 
@@ -18,13 +19,25 @@ pub(super) fn setting_out<'r>(
     let base = base.as_deref().unwrap_or("HEAD");
     let mut parts = vec![format!("from `{base}` at {}", commit.short())];
     parts.extend(unseen(site, queues));
-    if runners
+    let mut runners = runners
         .into_iter()
-        .any(|name| !site.config.runs_scripts(name))
-    {
+        .filter(|name| !site.config.runs_scripts(name))
+        .peekable();
+    if runners.peek().is_some() {
         parts.push(cost(site));
     }
+    parts.extend(runners.filter_map(|name| not_obeyed(site, name)));
     Some(parts.join("; "))
+}
+
+/// Describes the untrusted settings in the repository that this runner's program is kept from.
+fn not_obeyed(site: &Workspace, runner: &str) -> Option<String> {
+    let program = runner_named(&site.config, runner, &Role::default()).ok()?;
+    let trust = Trust::of(site).program(site.board.root(), program.obeyed_files());
+    let files = listed(&trust.err()?.what);
+    Some(format!(
+        "{runner} does not obey {files}, which is not trusted: tavern trust"
+    ))
 }
 
 /// Describes uncommitted files of the checkout, except the board's.

@@ -1,7 +1,7 @@
 //! The launch of a held task, planned before anything is written. A dry run prints it, a run starts it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -17,15 +17,18 @@ use super::record::{Metadata, Record, run_name};
 use super::sandbox::{self, Boxed};
 use super::sandbox_dir::Cell;
 use super::spending::{spending, within_caps};
-use super::workspace::{Workspace, runner_named};
+use super::trust::Trust;
+use super::workspace::{Obeyed, Workspace, runner_named, runner_that_obeys};
 use super::worktree::Worktree;
 use crate::runner::job::Opening;
+use crate::runner::tool_rules::ToolRules;
 use crate::runner::{
     Form, Job, LOG_MIB, Limits, Outcome, ProgramState, Runner, Session, SessionEnd, Usage,
 };
 use tavern_core::eligible::NotReady;
 use tavern_core::event::Event;
 use tavern_core::lease::Work;
+use tavern_core::rule::BoardRules;
 use tavern_core::task::Task;
 use tavern_git::reflog_action;
 use tavern_store::config::{Does, Role};
@@ -111,7 +114,7 @@ impl<'a> Launch<'a> {
         let uses = spending(site)
             .map(|all| all.uses(&task.id, &held.queue.id))
             .unwrap_or_default();
-        let runner = runner_named(&site.config, &metadata.runner, role)?;
+        let runner = trusted_runner(site, role, &metadata.runner, &worktree.path)?;
         let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
         let form = form_of(role.does);
         // A person at the terminal reads plain text.
@@ -140,7 +143,7 @@ impl<'a> Launch<'a> {
             grace: site.config.grace.duration(),
             prods: brief.prods(role)?,
             permits: brief.permits(),
-            forbids: site.config.rules.clone(),
+            forbids: forbids(site, role),
             is_proven_live: attendance == Attendance::Followed,
             form: form.filter(|_| tool.is_some()),
             nonce: None,
@@ -375,6 +378,30 @@ pub(super) fn form_of(does: Does) -> Option<Form> {
     }
 }
 
+/// Returns the runner. Settings of the repository that are untrusted, or that another agent has changed, are not obeyed.
+///
+/// # Errors
+/// Nothing keeps the program from obeying them.
+fn trusted_runner(
+    site: &Workspace,
+    role: &Role,
+    name: &str,
+    worktree: &Path,
+) -> Result<Box<dyn Runner>, Error> {
+    let runner = runner_named(&site.config, name, role)?;
+    if !runner.is_led_by_repository() {
+        return Ok(runner);
+    }
+    let Err(untrusted) = Trust::of(site).program(worktree, runner.obeyed_files()) else {
+        return Ok(runner);
+    };
+    let apart = runner_that_obeys(&site.config, name, role, Obeyed::UserAlone)?;
+    if apart.is_led_by_repository() {
+        return Err(untrusted.into());
+    }
+    Ok(apart)
+}
+
 /// Returns the environment of every agent's shell, in which `tavern-add "…" --parent` and the like just work.
 fn environment(
     site: &Workspace,
@@ -411,6 +438,17 @@ fn environment(
 }
 
 /// Returns the item's own limits, else the role's.
+/// Returns the rules of the board and those that the role's denied tools are, which see through shells and options.
+fn forbids(site: &Workspace, role: &Role) -> BoardRules {
+    let denied = ToolRules {
+        denied: role.denied_tools.clone(),
+        ..ToolRules::default()
+    };
+    let mut rules = denied.denials();
+    rules.extend(site.config.rules.clone());
+    rules
+}
+
 fn limits(task: &Task, role: &Role) -> Limits {
     let budget = task.budget.or(&role.budget);
     let wall = |minutes: f64| Duration::from_secs_f64((minutes * 60.0).clamp(0.0, 1e9));

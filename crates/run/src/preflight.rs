@@ -21,11 +21,11 @@ use super::spending::spending;
 use super::tracked_files::refuse_tracked;
 use super::trust::Trust;
 use super::unmerged_work::missing_work;
-use super::workspace::{Workspace, runner_named};
+use super::workspace::{Obeyed, Workspace, runner_named, runner_that_obeys};
 use crate::runner::{Access, Ready};
 use tavern_core::cap::Spending;
 use tavern_core::document::{Document, Item};
-use tavern_core::eligible::{DEFAULT_ROLE, Lack, NotReady, place_of};
+use tavern_core::eligible::{DEFAULT_ROLE, Lack, NotReady, Untrusted, place_of};
 use tavern_core::event::Purpose;
 use tavern_core::suggestion::nearest;
 use tavern_core::task::{Task, TaskId};
@@ -49,6 +49,8 @@ pub struct Preflight<'a> {
     site: Option<(&'a Workspace, ItemIndex<'a>)>,
     programs: RefCell<HashMap<String, bool>>,
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
+    /// Whether the repository's settings for the program of a runner are trusted, if it obeys them.
+    obeyed: RefCell<HashMap<String, Result<(), Untrusted>>>,
     /// `None` without a site: nothing is started then.
     trust: Option<Trust<'a>>,
     /// `None` if nothing is capped.
@@ -78,7 +80,7 @@ impl<'a> Preflight<'a> {
 
     /// For task files that may belong to no board; closed runners are ignored.
     pub fn of_parts(config: &'a Config, site: Option<&'a Workspace>) -> Preflight<'a> {
-        let (programs, places) = (RefCell::default(), RefCell::default());
+        let (programs, places, obeyed) = Default::default();
         let root = site.map(|site| site.board.root());
         let trust = site.map(Trust::of);
         site.into_iter().for_each(look_at_accounts);
@@ -93,6 +95,7 @@ impl<'a> Preflight<'a> {
             site,
             programs,
             places,
+            obeyed,
             trust,
             spending: None,
         }
@@ -278,6 +281,21 @@ impl<'a> Preflight<'a> {
         move |queue, document, item, purpose| self.ready(queue, document, item, purpose, Some(role))
     }
 
+    /// Checks the repository's settings for the agent program, which nothing keeps it from obeying.
+    fn obeys_trusted(&self, runner: &str, role: &Role) -> Result<(), Lack> {
+        let (Some(trust), Some(root)) = (&self.trust, self.root) else {
+            return Ok(());
+        };
+        let mut known = self.obeyed.borrow_mut();
+        let look = || {
+            let apart = runner_that_obeys(self.config, runner, role, Obeyed::UserAlone).ok();
+            let led = apart.filter(|apart| apart.is_led_by_repository());
+            led.map_or(Ok(()), |led| trust.program(root, led.obeyed_files()))
+        };
+        let found = known.entry(runner.to_owned()).or_insert_with(look);
+        found.clone().map_err(Lack::NotTrusted)
+    }
+
     fn work(&self, document: &Document<'_>, item: &Item<'_>) -> Result<(), Lack> {
         let (front, block) = (document.front(), document.block(item));
         let role = item
@@ -308,6 +326,7 @@ impl<'a> Preflight<'a> {
                 indent: item.script_indent(block),
             });
         }
+        self.obeys_trusted(runner, settings)?;
         self.is_open(runner)?;
         task.map_or(Ok(()), |task| self.item(&task))
     }

@@ -243,6 +243,43 @@ pub(super) fn agreed() -> Digest {
     Digest::of("clone", "agreed")
 }
 
+/// The history of files that agent programs obey.
+#[derive(Default)]
+pub(super) struct FirstCarriers {
+    /// What first brought each text.
+    pub carriers: HashMap<Digest, Carrier>,
+    /// The text that HEAD has, by name.
+    pub last: HashMap<String, Digest>,
+}
+
+/// Returns what brought these files, or those below, into the clone.
+///
+/// # Errors
+/// git has no history of this place, or can't read it.
+pub(super) fn first_carriers(site: &Workspace, files: &[&str]) -> Result<FirstCarriers, Error> {
+    let repository = site.repository()?;
+    let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    let mut found = FirstCarriers::default();
+    for arrival in repository.arrivals(&paths)? {
+        let parts: Vec<(String, Digest)> = arrival
+            .files
+            .iter()
+            .map(|(path, text)| {
+                let part = TrustUnit::of_file(&path.to_string_lossy(), text.to_string());
+                (part.name, part.digest)
+            })
+            .collect();
+        for (_, digest) in &parts {
+            let carrier = arrival.carrier;
+            found.carriers.entry(digest.clone()).or_insert(carrier);
+        }
+        if arrival.carrier != Carrier::Fetch {
+            found.last = parts.into_iter().collect();
+        }
+    }
+    Ok(found)
+}
+
 impl Origins {
     /// Finds the origins of `parts`, each in its file of `places`; `known` are other, trusted clauses.
     pub(super) fn of(

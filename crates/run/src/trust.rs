@@ -12,13 +12,17 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::error::Error;
-use super::provenance::{Origins, TrustUnit, agreed, brought, file_name, overruled};
+use super::provenance::{
+    Origins, TrustUnit, agreed, brought, file_name, first_carriers, overruled,
+};
 use super::workspace::Workspace;
+use crate::runner::obeyed_by_any;
 use tavern_core::document::{Document, open};
 use tavern_core::eligible::{Doubt, Untrusted, for_roles};
 use tavern_core::front;
 use tavern_core::learning::Learning;
 use tavern_core::task::{Status, Task};
+use tavern_git::Carrier;
 use tavern_store::config::{FILE, SCHEDULES};
 use tavern_store::{Board, Digest, KNOWLEDGE, Queue, Trusted};
 use tavern_sys::files;
@@ -45,6 +49,19 @@ pub struct UntrustedUnit {
     is_open: bool,
     /// The digest of git's version of it.
     committed: Option<Digest>,
+}
+
+impl UntrustedUnit {
+    fn of(part: TrustUnit, place: PathBuf, line: Option<usize>) -> UntrustedUnit {
+        UntrustedUnit {
+            part,
+            place,
+            line,
+            was: None,
+            is_open: true,
+            committed: None,
+        }
+    }
 }
 
 impl<'s> Trust<'s> {
@@ -109,6 +126,13 @@ impl<'s> Trust<'s> {
         let (_, body) = front::read(&text, &mut Vec::new());
         self.front(&open(&text[..body]))?;
         Ok(self.item(task)?)
+    }
+
+    /// Checks the files of `folder`, a checkout or worktree, that an agent program obeys: its [`Runner::obeyed_files`].
+    ///
+    /// [`Runner::obeyed_files`]: crate::runner::Runner::obeyed_files
+    pub fn program(&self, folder: &Path, files: &[&str]) -> Result<(), Untrusted> {
+        self.refuse(obeyed(folder, files).into_iter().map(|(part, _)| part))
     }
 
     /// Returns all untrusted parts of the board and of the named files.
@@ -197,6 +221,51 @@ impl<'s> Trust<'s> {
 
     /// Finds out where all unknown parts came from, and remembers those made here. Returns the others.
     fn look(&self) -> Vec<UntrustedUnit> {
+        let mut unknown = self.look_at_board();
+        unknown.extend(self.look_at_programs());
+        unknown
+    }
+
+    /// The same for the files of the repository that agent programs obey.
+    fn look_at_programs(&self) -> Vec<UntrustedUnit> {
+        let files = obeyed_by_any();
+        let mut unknown = obeyed(self.site.board.root(), &files);
+        unknown.retain(|(part, _)| !self.with_trusted(|trusted| trusted.has(&part.digest)));
+        if unknown.is_empty() {
+            return Vec::new();
+        }
+        // If git fails, they count as brought by it.
+        let firsts = first_carriers(self.site, &files).ok();
+        let is_made = |part: &TrustUnit| {
+            firsts.as_ref().is_some_and(|firsts| {
+                let committed = firsts.last.get(&part.name);
+                let is_known = |digest: &Digest| {
+                    firsts.carriers.get(digest) == Some(&Carrier::Commit)
+                        || self.with_trusted(|trusted| trusted.has(digest))
+                };
+                // Uncommitted edits are as good as the text below.
+                committed.is_none_or(is_known)
+            })
+        };
+        let (made, unknown): (Vec<_>, Vec<_>) =
+            unknown.into_iter().partition(|(part, _)| is_made(part));
+        self.with_trusted(|trusted| {
+            let made = made.iter().map(|(part, _)| part.digest.clone());
+            if !self.site.board.is_dry() {
+                // If this write fails, the next look repeats it.
+                drop(trusted.add(made.clone()));
+            }
+            trusted.suppose(made);
+        });
+        // Programs are kept from obeying them, or wait.
+        let closed = |(part, place)| UntrustedUnit {
+            is_open: false,
+            ..UntrustedUnit::of(part, place, None)
+        };
+        unknown.into_iter().map(closed).collect()
+    }
+
+    fn look_at_board(&self) -> Vec<UntrustedUnit> {
         let is_trusted =
             |one: &UntrustedUnit| self.with_trusted(|trusted| trusted.has(&one.part.digest));
         let (known, mut unknown): (Vec<UntrustedUnit>, Vec<UntrustedUnit>) =
@@ -326,6 +395,25 @@ fn settings(site: &Workspace) -> Vec<TrustUnit> {
         .collect()
 }
 
+/// Returns the files in `folder` that agent programs obey, of these files and folders, with their places. One that can't
+/// be read is not the same as any other.
+fn obeyed(folder: &Path, files: &[&str]) -> Vec<(TrustUnit, PathBuf)> {
+    let all = files.iter().flat_map(|file| {
+        WalkDir::new(folder.join(file))
+            .sort_by_file_name()
+            .into_iter()
+            .filter_map(Result::ok)
+            .filter(|entry| !entry.file_type().is_dir())
+    });
+    let part = |path: PathBuf| {
+        let name = path.strip_prefix(folder).ok()?.to_string_lossy();
+        let unread = || format!("can't be read: {}", uuid::Uuid::new_v4());
+        let text = files::read_text(&path).unwrap_or_else(|_| unread());
+        Some((TrustUnit::of_file(&name, text), path))
+    };
+    all.filter_map(|entry| part(entry.into_path())).collect()
+}
+
 /// Returns the links that make a file elsewhere a queue.
 fn links(site: &Workspace) -> Vec<TrustUnit> {
     let folder = site.board.path("queues");
@@ -353,17 +441,7 @@ fn links(site: &Workspace) -> Vec<TrustUnit> {
 
 /// Returns all parts of the board that may be run some day.
 fn standing(site: &Workspace) -> Vec<UntrustedUnit> {
-    let unknown = |part: TrustUnit, place: PathBuf, line| {
-        let (was, committed) = Default::default();
-        UntrustedUnit {
-            part,
-            place,
-            line,
-            was,
-            is_open: true,
-            committed,
-        }
-    };
+    let unknown = UntrustedUnit::of;
     let mut all: Vec<UntrustedUnit> = settings(site)
         .into_iter()
         .map(|part| {

@@ -731,10 +731,33 @@ fn denied_by(rules: &BoardRules) -> impl Iterator<Item = String> {
         })
 }
 
+/// The settings, hooks, servers and memory files that an agent program obeys, where it can be kept from some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obeyed {
+    /// The user's own, and those of the repository.
+    Repository,
+    UserAlone,
+}
+
 /// Returns the runner called `name`, as agents of `role` use it.
 pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn Runner>, Error> {
     // A reviewer must not be influenced by the repository that it judges.
-    let obeys_repository = role.does != Does::Review;
+    let obeyed = if role.does == Does::Review {
+        Obeyed::UserAlone
+    } else {
+        Obeyed::Repository
+    };
+    runner_that_obeys(config, name, role, obeyed)
+}
+
+/// Returns the runner called `name`, for agents of `role`.
+pub fn runner_that_obeys(
+    config: &Config,
+    name: &str,
+    role: &Role,
+    obeyed: Obeyed,
+) -> Result<Box<dyn Runner>, Error> {
+    let obeys_repository = obeyed == Obeyed::Repository;
     let entry = config
         .runners
         .get(name)

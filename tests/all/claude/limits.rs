@@ -45,6 +45,28 @@ fn what_is_not_allowed_is_in_the_outcome() {
     );
 }
 
+/// However it is spelt: a denied command is seen through options and shells.
+#[test]
+fn a_push_is_denied_by_default() {
+    for push in [
+        "git -C . push there HEAD",
+        "git -c a.b=c push there HEAD",
+        "sh -c 'git  push there HEAD'",
+    ] {
+        let remote =
+            "git init --quiet --bare \"$HOME/there\" && git remote add there \"$HOME/there\"";
+        let steps = json!([bash(remote), bash(push), bash(COMMIT), say("DONE")]);
+        let project = Project::new(ITEM, steps);
+        project.work();
+        let there = project.scratch.folder().join("home/there");
+        let refs = project
+            .scratch
+            .git(&["-C", &there.display().to_string(), "for-each-ref"]);
+        assert_eq!(refs, "", "{push}");
+        project.scratch.stands("T-1", "completed", 1);
+    }
+}
+
 /// It is asked of a person, who knows what they allow.
 #[test]
 fn what_needs_leave_is_a_question_and_a_yes_gives_it() {

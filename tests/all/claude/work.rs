@@ -545,3 +545,42 @@ fn the_first_run_of_the_readme_ends_with_merged_work() {
     let ticked = scratch.read("TODO.md");
     assert_eq!(ticked.matches("- [x] ").count(), 2, "{ticked}");
 }
+
+/// A hook in a clone is a program of others.
+#[test]
+fn settings_that_git_brought_are_not_obeyed_until_they_are_trusted() {
+    let steps = json!([
+        bash(COMMIT),
+        say("DONE"),
+        bash("touch two && git add -A && git commit -qm Two"),
+        say("DONE")
+    ]);
+    let project = Project::new("", steps);
+    let scratch = &project.scratch;
+    let hook = json!({"type": "command", "command": "touch \"$HOME/obeyed\""});
+    let hooks = json!({"hooks": {"SessionStart": [{"hooks": [hook]}]}});
+    let other = scratch.folder().join("other").display().to_string();
+    scratch.git(&["clone", "--quiet", ".", &other]);
+    scratch.write("../other/.claude/settings.json", hooks.to_string());
+    scratch.git(&["-C", &other, "add", "--all"]);
+    scratch.git(&["-C", &other, "commit", "--quiet", "--message=Hooks"]);
+    scratch.git(&["pull", "--quiet", &other, "main"]);
+    let obeyed = scratch.folder().join("home/obeyed");
+    let drain = || {
+        scratch
+            .program("tavern-drain")
+            .args(&["--agents", "1"])
+            .run()
+            .ends(0)
+    };
+    scratch.run("tavern-add", &["Write hello"]).succeeds();
+    drain().says("claude does not obey .claude/settings.json, which is not trusted: tavern trust");
+    assert!(!obeyed.exists());
+    scratch
+        .run("tavern-trust", &["--yes"])
+        .ends(0)
+        .says("SessionStart");
+    scratch.run("tavern-add", &["Write two"]).succeeds();
+    drain().says_not("does not obey");
+    assert!(obeyed.exists());
+}

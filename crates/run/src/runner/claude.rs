@@ -46,6 +46,9 @@ pub struct Claude {
 /// Makes it read the user's settings only, and start no server that a file of the repository names.
 const OBEYS_USER: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
 
+/// Its settings, hooks, agents and skills in a repository, and the servers to start.
+pub(super) const OBEYED_FILES: [&str; 2] = [".claude", ".mcp.json"];
+
 /// Set for unattended work, unless the user has set them.
 const SETTINGS: [(&str, &str); 4] = [
     // No telemetry, error reports or updates: the installed version is started.
@@ -327,6 +330,10 @@ impl Runner for Claude {
 
     fn recorded(&self, session: &str, env: &[(String, String)], since: DateTime<Utc>) -> Usage {
         Transcript::at(|name| variable_of(env, name), session, since).usage()
+    }
+
+    fn obeyed_files(&self) -> &'static [&'static str] {
+        &OBEYED_FILES
     }
 
     fn is_led_by_repository(&self) -> bool {

@@ -173,6 +173,10 @@ impl Runner for CommandRunner {
         state
     }
 
+    fn obeyed_files(&self) -> &'static [&'static str] {
+        self.known().map_or(&[], |program| program.obeyed)
+    }
+
     fn is_led_by_repository(&self) -> bool {
         self.obeys_repository || self.alone().is_none()
     }

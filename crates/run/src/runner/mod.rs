@@ -80,6 +80,16 @@ pub const MOST_ANSWER: usize = 256 << 10;
 /// The most MiB of a run's log.
 pub const LOG_MIB: u64 = 512;
 
+/// Returns what [`Runner::obeyed_files`] can be.
+pub fn obeyed_by_any() -> Vec<&'static str> {
+    let commands = programs::all().flat_map(|program| program.obeyed);
+    claude::OBEYED_FILES
+        .iter()
+        .chain(commands)
+        .copied()
+        .collect()
+}
+
 /// A kind of agent program.
 pub trait Runner: Send + Sync {
     /// Checks that the program is installed and can work unattended. `env` is its environment. Looks at files only and
@@ -117,6 +127,11 @@ pub trait Runner: Send + Sync {
     /// is as in [`Runner::check`].
     fn state(&self, _env: &[(String, String)], _worktree: &Path) -> ProgramState {
         ProgramState::default()
+    }
+
+    /// Returns the files and folders of the repository that can make it run something: settings, hooks, servers.
+    fn obeyed_files(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Returns true if files of the repository may influence it: settings, hooks, memory files.

@@ -43,6 +43,8 @@ pub struct Program {
     pub folders: &'static [(&'static str, Written)],
     /// As [`super::Runner::variables`].
     pub variables: &'static [&'static str],
+    /// Files and folders of the repository that it obeys, as [`super::Runner::obeyed_files`].
+    pub obeyed: &'static [&'static str],
     /// The variable that keeps it from reading files of the repository on its own; `None`: nothing does.
     pub alone: Option<(&'static str, &'static str)>,
 }
@@ -95,6 +97,7 @@ static PROGRAMS: [Program; 7] = [
             ),
         )],
         variables: &["CODEX_*", "OPENAI_*"],
+        obeyed: &[".codex"],
         alone: None,
     },
     Program {
@@ -120,6 +123,7 @@ static PROGRAMS: [Program; 7] = [
             ),
         )],
         variables: &["GEMINI_*", "GOOGLE_*"],
+        obeyed: &[".gemini"],
         alone: None,
     },
     Program {
@@ -144,6 +148,7 @@ static PROGRAMS: [Program; 7] = [
             ),
         )],
         variables: &["OPENAI_*", "QWEN_*", "DASHSCOPE_*"],
+        obeyed: &[".qwen"],
         alone: None,
     },
     Program {
@@ -159,6 +164,7 @@ static PROGRAMS: [Program; 7] = [
         env: &[],
         folders: &[(".copilot", Written::All)],
         variables: &["COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"],
+        obeyed: &[],
         alone: None,
     },
     Program {
@@ -174,6 +180,7 @@ static PROGRAMS: [Program; 7] = [
             (".local/state/goose", Written::All),
         ],
         variables: &["GOOSE_*", "ANTHROPIC_*", "OPENAI_*"],
+        obeyed: &[],
         alone: None,
     },
     Program {
@@ -196,6 +203,7 @@ static PROGRAMS: [Program; 7] = [
             "OPENAI_*",
             "OPENROUTER_*",
         ],
+        obeyed: &[".aider.conf.yml"],
         alone: None,
     },
     Program {
@@ -237,9 +245,15 @@ static PROGRAMS: [Program; 7] = [
             "OPENAI_*",
             "OPENROUTER_*",
         ],
+        obeyed: &["opencode.json", "opencode.jsonc", ".opencode"],
         alone: Some(("OPENCODE_DISABLE_PROJECT_CONFIG", "true")),
     },
 ];
+
+/// Returns all programs.
+pub fn all() -> impl Iterator<Item = &'static Program> {
+    PROGRAMS.iter()
+}
 
 impl Program {
     /// Returns the program called `name`.

@@ -80,7 +80,7 @@ impl ToolRules {
     }
 
     /// Returns the denied commands and paths as rules of a board, which see through shells and options.
-    fn denials(&self) -> BoardRules {
+    pub fn denials(&self) -> BoardRules {
         let of = |tools: &[&str]| {
             let patterns = self
                 .denied
