@@ -19,8 +19,8 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let site = context.quick_site(context.board()?)?;
-        match commit_now(&site)? {
+        let workspace = context.quick_site(context.board()?)?;
+        match commit_now(&workspace)? {
             Some(commit) => {
                 let text = format!("the queues are committed as {}", commit.short());
                 context

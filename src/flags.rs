@@ -91,9 +91,9 @@ pub struct AgentProgram {
 }
 
 impl AgentProgram {
-    pub(super) fn choose(&self, site: &mut Workspace) {
-        site.runner.clone_from(&self.runner);
-        site.model.clone_from(&self.model);
+    pub(super) fn choose(&self, workspace: &mut Workspace) {
+        workspace.runner.clone_from(&self.runner);
+        workspace.model.clone_from(&self.model);
     }
 }
 

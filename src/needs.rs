@@ -45,10 +45,10 @@ pub(super) fn lacks(
     item: &NamedItem,
     queue: &Queue,
 ) -> Vec<Lack> {
-    let Ok(site) = context.light_site(board.clone()) else {
+    let Ok(workspace) = context.light_site(board.clone()) else {
         return Vec::new();
     };
-    lacks_of(&site.naming(std::slice::from_ref(queue)), queue, item)
+    lacks_of(&workspace.naming(std::slice::from_ref(queue)), queue, item)
 }
 
 /// Message about a file beside the queues that is no queue.

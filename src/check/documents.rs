@@ -256,12 +256,13 @@ pub(super) fn look(
         .iter()
         .map(|page| (page.path.clone(), page.text.clone()))
         .collect();
-    let site = board.and_then(|board| Workspace::unopened(board.clone(), Interrupt::new()).ok());
-    let site = site.map(|site| site.reading(texts));
+    let workspace =
+        board.and_then(|board| Workspace::unopened(board.clone(), Interrupt::new()).ok());
+    let workspace = workspace.map(|workspace| workspace.reading(texts));
     let here = config.map(|config| {
         (
             config.known_roles(),
-            Preflight::of_parts(config, site.as_ref()),
+            Preflight::of_parts(config, workspace.as_ref()),
         )
     });
     let ids: Vec<String> = pages
@@ -315,8 +316,9 @@ pub(super) fn look(
             ));
         }
         problems.extend(
-            site.as_ref()
-                .map_or_else(Vec::new, |site| missing_specs(document, site)),
+            workspace
+                .as_ref()
+                .map_or_else(Vec::new, |workspace| missing_specs(document, workspace)),
         );
         // The place of each is counted from the top.
         problems.sort_by_key(|problem| Reverse(problem.severity));
@@ -539,12 +541,13 @@ fn hint(lack: &Lack, config: &Config, queue: Option<&str>) -> String {
 }
 
 /// Reports files that items refer to, and that are neither in the work tree nor merged.
-fn missing_specs(document: &Document<'_>, site: &Workspace) -> Vec<Problem> {
-    let (mut problems, board) = (Vec::new(), &site.board);
+fn missing_specs(document: &Document<'_>, workspace: &Workspace) -> Vec<Problem> {
+    let (mut problems, board) = (Vec::new(), &workspace.board);
     let object = |path: &str| {
-        site.repository()
+        workspace
+            .repository()
             .ok()?
-            .has_file(site.integration(), Path::new(path))
+            .has_file(workspace.integration(), Path::new(path))
             .ok()
     };
     let is_merged = |path: &str| object(path).unwrap_or(true);

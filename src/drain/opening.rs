@@ -10,29 +10,29 @@ use super::super::format;
 
 /// Returns it in one line; `None` if the items need no repository. `runners` are those of the items.
 pub(super) fn setting_out<'r>(
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     runners: impl IntoIterator<Item = &'r String>,
 ) -> Option<String> {
-    let (base, commit) = site.base().ok()?;
+    let (base, commit) = workspace.base().ok()?;
     let base = base.as_deref().unwrap_or("HEAD");
     let mut parts = vec![format!("from `{base}` at {}", commit.short())];
-    parts.extend(unseen(site, queues));
+    parts.extend(unseen(workspace, queues));
     if runners
         .into_iter()
-        .any(|name| !site.config.runs_scripts(name))
+        .any(|name| !workspace.config.runs_scripts(name))
     {
-        parts.push(cost(site));
+        parts.push(cost(workspace));
     }
     Some(parts.join("; "))
 }
 
 /// Describes uncommitted files of the checkout, except the board's.
-fn unseen(site: &Workspace, queues: &[Queue]) -> Option<String> {
-    let repository = site.repository().ok()?;
+fn unseen(workspace: &Workspace, queues: &[Queue]) -> Option<String> {
+    let repository = workspace.repository().ok()?;
     let own: Vec<String> = queues
         .iter()
-        .flat_map(|queue| site.protected(queue))
+        .flat_map(|queue| workspace.protected(queue))
         .collect();
     let mut paths = repository.own_changes().ok()?;
     paths.retain(|path| {
@@ -47,8 +47,8 @@ fn unseen(site: &Workspace, queues: &[Queue]) -> Option<String> {
     (!names.is_empty()).then(|| format!("{files} that agents don't see: {}", listed(&names)))
 }
 
-fn cost(site: &Workspace) -> String {
-    let caps = &site.config.budget;
+fn cost(workspace: &Workspace) -> String {
+    let caps = &workspace.config.budget;
     let own = caps.own.as_ref().map(|own| own.cap.clone());
     let all = [
         ("", own),

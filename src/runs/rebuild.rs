@@ -28,10 +28,10 @@ pub(super) fn rebuild(
     board: Board,
     runs: &[Metadata],
 ) -> Result<Exit, CliError> {
-    let site = context.quick_site(board)?;
+    let workspace = context.quick_site(board)?;
     let (mut has_made, mut has_lost) = (false, false);
     for Metadata { run, .. } in runs {
-        let rebuilt = run::rebuild(&site, run)?;
+        let rebuilt = run::rebuild(&workspace, run)?;
         let words = words(&rebuilt);
         if !words.is_empty() {
             let record = Record {

@@ -103,18 +103,21 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn of(site: &Workspace) -> Sender {
-        let own = [site.board.dir().to_owned(), site.board.private("")];
+    pub(super) fn of(workspace: &Workspace) -> Sender {
+        let own = [
+            workspace.board.dir().to_owned(),
+            workspace.board.private(""),
+        ];
         Sender {
-            root: site.board.root().to_owned(),
+            root: workspace.board.root().to_owned(),
             own: own
                 .iter()
                 .filter_map(|own| fs::canonicalize(own).ok())
                 .collect(),
-            env: environment::of_commands(site, []),
-            is_dry: site.board.is_dry(),
-            is_trusted: Trust::of(site).settings().is_ok(),
-            interrupt: site.interrupt.clone(),
+            env: environment::of_commands(workspace, []),
+            is_dry: workspace.board.is_dry(),
+            is_trusted: Trust::of(workspace).settings().is_ok(),
+            interrupt: workspace.interrupt.clone(),
         }
     }
 

@@ -34,7 +34,7 @@ fn checklist(said: &str, nonce: Option<&str>) -> Result<String, String> {
 
 /// Returns why a planner's plan can't be applied, while its session is open. `said` is the agent's last message.
 pub fn refutation(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     said: &str,
     nonce: Option<&str>,
@@ -48,7 +48,7 @@ pub fn refutation(
             });
         }
     };
-    let problems = taken(site, held, &text).err()?;
+    let problems = taken(workspace, held, &text).err()?;
     Some(Refutation {
         reason: reason(&text, &problems),
         output: problem_list(&text, &problems),
@@ -58,7 +58,7 @@ pub fn refutation(
 /// Returns the result of a planner's run that claims to be done: its plan, if it can be applied. `said` is the agent's
 /// last message.
 pub fn judge(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     artifacts: &Artifacts,
     said: &str,
@@ -68,7 +68,7 @@ pub fn judge(
         Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
         Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
     }
-    let (result, problems) = look(site, held, artifacts);
+    let (result, problems) = look(workspace, held, artifacts);
     if !problems.is_empty() {
         artifacts.write(PROBLEMS, &problems)?;
     }
@@ -76,7 +76,7 @@ pub fn judge(
 }
 
 /// Checks the plan in the run's folder against the current board. Returns the result and the rendered problems.
-pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
+pub fn look(workspace: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
     let text = artifacts.read(PLAN);
     if text.trim().is_empty() {
         let why = format!(
@@ -91,13 +91,13 @@ pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResu
     }
     let may_plan = |role: &Role| {
         !role.sandbox
-            || site
+            || workspace
                 .config
                 .roles
                 .values()
                 .any(|it| it.sandbox && it.does == Does::Work)
     };
-    if !site
+    if !workspace
         .config
         .roles
         .get(&held.lease.role)
@@ -106,7 +106,7 @@ pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResu
         let why = "it plans in a sandbox, and no role with `sandbox: true` works on items";
         return (RunResult::failed(why), String::new());
     }
-    match taken(site, held, &text) {
+    match taken(workspace, held, &text) {
         Ok(plan) => {
             let reason = match plan.items.len() {
                 0 => plan.words.clone(),
@@ -178,17 +178,21 @@ fn reason(text: &str, problems: &[Problem]) -> String {
 }
 
 /// Parses and checks `text` as a plan.
-fn taken(site: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
+fn taken(workspace: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
     // Items planned in a sandbox are worked in one.
-    let is_boxed = site
+    let is_boxed = workspace
         .config
         .roles
         .get(&held.lease.role)
         .is_some_and(|role| role.sandbox);
     let may_do = |role: &Role| role.does == Does::Work && (role.sandbox || !is_boxed);
-    let roles = site.config.roles.iter().filter(|(_, role)| may_do(role));
+    let roles = workspace
+        .config
+        .roles
+        .iter()
+        .filter(|(_, role)| may_do(role));
     let roles: Vec<String> = roles.map(|(name, _)| name.clone()).collect();
-    let front = site
+    let front = workspace
         .board
         .read(&held.queue)
         .ok()
@@ -203,9 +207,15 @@ fn taken(site: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Probl
     let rules = Rules {
         roles: &roles,
         role: &role,
-        most: site.config.plan.most as usize,
+        most: workspace.config.plan.most as usize,
         may_be_empty: held.task.trigger.is_some(),
-        status_of: &|id: &TaskId| site.board.task(id).ok().map(|found| found.task.status()),
+        status_of: &|id: &TaskId| {
+            workspace
+                .board
+                .task(id)
+                .ok()
+                .map(|found| found.task.status())
+        },
     };
     let plan = read(text, &rules)?;
     match holds_secret(&plan) {
@@ -233,28 +243,28 @@ fn holds_secret(plan: &Plan) -> Option<(String, String)> {
 }
 
 /// Returns the lane in which the planned items start.
-pub fn lane(site: &Workspace, task: &Task) -> Status {
-    task.lane.unwrap_or(match site.config.plan.lane {
+pub fn lane(workspace: &Workspace, task: &Task) -> Status {
+    task.lane.unwrap_or(match workspace.config.plan.lane {
         PlanLane::Pending => Status::Pending,
         PlanLane::Draft => Status::Draft,
     })
 }
 
 /// Returns what the prompt of a planning item adds to its request.
-pub fn planning(site: &Workspace, held: &Claimed, worktree: &Worktree) -> Planning {
-    let roles = site
+pub fn planning(workspace: &Workspace, held: &Claimed, worktree: &Worktree) -> Planning {
+    let roles = workspace
         .config
         .roles
         .iter()
         .filter(|(_, role)| role.does == Does::Work);
     // An unreadable queue must not block planning.
-    let queues = site.board.queues().unwrap_or_default().into_iter();
-    let texts = queues.filter_map(|queue| site.board.read(&queue).ok());
-    let trust = Trust::of(site);
+    let queues = workspace.board.queues().unwrap_or_default().into_iter();
+    let texts = queues.filter_map(|queue| workspace.board.read(&queue).ok());
+    let trust = Trust::of(workspace);
     Planning {
         trigger: held.task.trigger.clone(),
-        lane: lane(site, &held.task).as_str().to_owned(),
-        most: site.config.plan.most,
+        lane: lane(workspace, &held.task).as_str().to_owned(),
+        most: workspace.config.plan.most,
         roles: roles.map(|(name, role)| described(name, role)).collect(),
         queues: texts
             .map(|text| {

@@ -69,9 +69,9 @@ pub type Todo = fn(&Lack, Option<&TaskId>, Option<&str>) -> Option<String>;
 impl Workspace {
     /// Opens the board with its repository. Refuses a repository that tracks Tavern's own files.
     pub fn open(board: Board, interrupt: Interrupt) -> Result<Workspace, Error> {
-        let site = Workspace::unopened(board, interrupt)?;
-        refuse_tracked(&site.board, site.repository()?)?;
-        Ok(site)
+        let workspace = Workspace::unopened(board, interrupt)?;
+        refuse_tracked(&workspace.board, workspace.repository()?)?;
+        Ok(workspace)
     }
 
     /// Opens the board; the repository is opened on first use, since the program may not need it.
@@ -128,7 +128,7 @@ impl Workspace {
         }
     }
 
-    /// Returns this site in place of `other`. Its notices go on from there: nothing waits for notices being sent.
+    /// Returns this workspace in place of `other`. Its notices go on from there: nothing waits for notices being sent.
     #[must_use]
     pub fn instead_of(mut self, other: &mut Workspace) -> Workspace {
         if let Some(mut teller) = other.teller.take() {
@@ -138,7 +138,7 @@ impl Workspace {
         self
     }
 
-    /// Returns the site with these queues named.
+    /// Returns the workspace with these queues named.
     pub fn naming(self, named: &[Queue]) -> Workspace {
         Workspace {
             named: named.to_vec(),
@@ -146,7 +146,7 @@ impl Workspace {
         }
     }
 
-    /// Returns the site with these texts in place of the files' content.
+    /// Returns the workspace with these texts in place of the files' content.
     pub fn reading(self, texts: HashMap<PathBuf, String>) -> Workspace {
         Workspace { texts, ..self }
     }
