@@ -97,7 +97,7 @@ impl AgentProgram {
     }
 }
 
-/// What the runs of a program may use together.
+/// Caps on the shared usage of a program's runs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct OwnCaps {
     /// End when its runs have used this many US dollars together
@@ -121,7 +121,7 @@ impl OwnCaps {
     }
 }
 
-/// What a new item is given.
+/// Keys of a new item.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct NewItemFlags {
     /// Its ID [default: a generated one]

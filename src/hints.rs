@@ -579,7 +579,7 @@ pub(super) fn of_aside(aside: &SetAside) -> String {
     format!("to keep it: tavern edit --accept {file}; to drop it: tavern edit --discard {file}")
 }
 
-/// Returns the hint for a known queue whose file is missing.
+/// Returns the hint for a known queue with a missing file.
 pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
     format!(
         "put it back: tavern check --fix; or forget it: rm {}",

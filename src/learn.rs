@@ -32,7 +32,7 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-/// What is to be known.
+/// A new learning.
 #[derive(clap::Args)]
 pub struct NewLearning {
     /// The finding; `-`, or nothing, reads it from standard input
@@ -56,7 +56,7 @@ pub struct NewLearning {
     pub expires: Period,
 }
 
-/// What to do with learnings.
+/// Actions on learnings.
 #[derive(clap::Subcommand)]
 pub enum LearnCommand {
     /// List the learnings that agents receive, oldest first

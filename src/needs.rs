@@ -38,7 +38,7 @@ pub(super) fn of(
     Some(Need { need, why, todo })
 }
 
-/// Returns what the item lacks at present; empty if the settings can't be read, which `tavern check` reports.
+/// Returns the item's lacks at present; empty if the settings can't be read, which `tavern check` reports.
 pub(super) fn lacks(
     context: &Context,
     board: &Board,

@@ -34,7 +34,7 @@ pub struct Args {
     pub plan: DryRun,
 }
 
-/// What is done with queues.
+/// Actions on queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum QueueAction {
     /// List them

@@ -15,7 +15,7 @@ use tavern_store::config::is_agent_name;
 
 use super::CliError;
 
-/// The format of what a program prints.
+/// A program's output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// One line per record, for people

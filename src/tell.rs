@@ -42,7 +42,7 @@ pub struct Args {
     pub plan: DryRun,
 }
 
-/// What becomes of the run; the message says why.
+/// The run's new state; the message says why.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub struct Order {

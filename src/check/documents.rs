@@ -345,7 +345,7 @@ pub(super) fn look(
     }
 }
 
-/// Returns what items lack with this config.yaml on this machine, and references to unknown roles and
+/// Returns the lacks of items with this config.yaml on this machine, and references to unknown roles and
 /// runners. Each problem is reported once a document, at the first item, since one line of the front matter
 /// may apply to all.
 fn unmet(

@@ -370,7 +370,7 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Reports queues and archives whose file is lost, while Tavern has its text.
+/// Reports queues and archives with a lost file, if Tavern has the text.
 fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
         let what = if lost.is_gone {
@@ -476,7 +476,7 @@ fn switches(board: &Board, faults: &mut Faults<'_>) {
     faults.warning("switched-off", &path, message, hint);
 }
 
-/// Checks the agent programs of the roles, and what every run needs. Returns successful checks.
+/// Checks the agent programs of the roles, and the needs of every run. Returns successful checks.
 fn programs(workspace: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
     let (mut found, config_file) = (Vec::new(), workspace.board.path(tavern_store::config::FILE));
     if let Err(untrusted) = Trust::of(workspace).settings() {

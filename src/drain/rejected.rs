@@ -107,7 +107,7 @@ pub(super) fn lacking(
         .collect()
 }
 
-/// Returns what keeps `crew` from an item as long as only agents work; `None` if one of them will act on it.
+/// Returns the obstacle that keeps `crew` from an item as long as only agents work; `None` if one will act on it.
 pub(super) fn hindrance(
     workspace: &Workspace,
     task: &Task,

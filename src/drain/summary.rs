@@ -543,7 +543,7 @@ fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     }
 }
 
-/// Returns why an item is not completed: its last run's `reason`, else what it lacks.
+/// Returns why an item is not completed: its last run's `reason`, else its lack.
 fn why(
     task: &Task,
     reason: Option<&str>,

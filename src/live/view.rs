@@ -103,7 +103,7 @@ struct LiveView<'c> {
     terminal: Option<RawTerminal>,
 }
 
-/// The work whose diff is shown.
+/// The work behind the open diff.
 struct OpenDiff {
     /// git's folder of its worktree, if there is one.
     folder: Option<PathBuf>,
@@ -126,7 +126,7 @@ impl OpenDiff {
     }
 }
 
-/// The run whose logs are read.
+/// The run behind the open logs.
 struct OpenStream {
     folder: PathBuf,
     tail: LogTail,

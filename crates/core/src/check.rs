@@ -19,7 +19,7 @@ pub struct Findings {
     /// Items (document, index) that are neither claimed nor changed until an error is fixed, with the error
     /// and its fix. Items that their own document quarantines are not repeated.
     pub quarantined: HashMap<(usize, usize), (String, String)>,
-    /// Items whose ID belongs to an item in another document.
+    /// Items with the ID of an item in another document.
     pub copies: HashSet<(usize, usize)>,
 }
 

@@ -246,7 +246,7 @@ fn lanes_are_headings_of_any_level() {
 #[test]
 fn lanes_are_those_of_a_board_alone() {
     let rows: &[(&str, &[&str])] = &[
-        // One heading makes no lanes, whatever is under it, and wherever it stands.
+        // A single heading never makes lanes, regardless of its place and content.
         (
             "## A\n- [ ] a\n## TODO\n- [ ] b\n## Done\n## B\n- [ ] c\n",
             &["2 pending a", "4 pending b", "7 pending c"],

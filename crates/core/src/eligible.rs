@@ -19,9 +19,9 @@ pub const DEFAULT_ROLE: &str = "coder";
 /// The configured roles, by purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roles {
-    /// Roles whose agents work on items or plan them.
+    /// Roles that work on items or plan them.
     pub working: Vec<String>,
-    /// Roles whose agents review work.
+    /// Roles that review work.
     pub reviewing: Vec<String>,
     /// Default reviewers of items and queues that name none.
     pub approving: Vec<String>,

@@ -385,7 +385,7 @@ impl Front {
         key.or((!self.lanes.is_empty()).then_some(LANES))
     }
 
-    /// Returns all text that could be sent to an agent, or changes what is run, one line for each key.
+    /// Returns all text that could be sent to an agent or change commands, one line for each key.
     pub fn wording(&self) -> String {
         static PLAIN: LazyLock<Front> = LazyLock::new(Front::default);
         // This is read for each item of a queue, and most queues have none of it.

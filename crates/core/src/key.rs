@@ -50,7 +50,7 @@ pub enum Owner {
     State,
 }
 
-/// What else a key is for.
+/// Further uses of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyUse {
     /// It guards the work: without it an item would start too early or too often, or be merged unseen.
@@ -182,7 +182,7 @@ impl Key {
     }
 
     /// Returns true if the key takes `value` but for its case or one typo. For a status, also if it names a
-    /// lane whose items are not worked (`done`).
+    /// lane that agents skip (`done`).
     pub fn nearly_takes(self, value: &str) -> bool {
         let names_lane = || LaneKind::named(value).is_some_and(|lane| lane != LaneKind::Pending);
         slipped(value, self.shape().words()).is_some() || self == Key::Status && names_lane()

@@ -646,7 +646,7 @@ Two steps.
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
-        /// Whatever is taken, only new pending items with a planner's keys come of it, and those that are there stay.
+        /// Any plan adds only pending items with a planner's keys, and keeps the existing ones.
         #[test]
         fn nothing_is_smuggled(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 1..9), is_tail: bool) {
             let Ok(plan) = read_with(&pieces.concat(), false) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Errors of repositories: typed, with the path and a hint that says what to type.
+//! Errors of repositories: typed, with the path and a hint with a command to type.
 //!
 //! Knows nothing of exit codes: [`GitError::kind`] groups the errors, and callers decide how to treat a group.
 

@@ -69,7 +69,7 @@ pub struct Agent<'a> {
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
-    /// Describes what an item of a queue lacks, with the command to type.
+    /// Describes a lack of an item, with the command to type.
     pub advise: fn(&Lack, Option<&TaskId>, Option<&str>) -> String,
     /// Receives events for display.
     pub tell: &'a dyn Fn(&AgentRecord),
@@ -105,7 +105,7 @@ struct Memory {
     templates: Templates,
     /// Approved items that this agent worked; it merges them even if they were moved to another queue.
     worked: Vec<TaskId>,
-    /// Approved items whose merge needs a person.
+    /// Approved items that only a person can merge.
     blocked: Vec<TaskId>,
     /// All approved items were checked since the last run.
     is_integrated: bool,
@@ -115,8 +115,8 @@ struct Memory {
 }
 
 impl Agent<'_> {
-    /// Works until there is a reason to end. An error is one that a retry would meet again. In a dry run, reports what
-    /// it would do up to the first item, or why it would wait.
+    /// Works until there is a reason to end. An error is one that a retry would meet again. In a dry run, reports its
+    /// steps up to the first item, or why it would wait.
     pub fn work(&self) -> Result<End, Error> {
         tell_people(self.workspace);
         let result = self.run_loop();
@@ -600,7 +600,7 @@ impl Agent<'_> {
             .any(|agent| may_take(&agent))
     }
 
-    /// Returns a lease whose holder is no agent. It ends when the holder releases it, or expires.
+    /// Returns a lease that a person holds. It ends when the holder releases it, or expires.
     fn held_by_hand(&self) -> Result<Option<Lease>, Error> {
         let (queues, agents) = (self.queues()?, self.workspace.board.agents());
         let is_by_hand = |lease: &Lease| {
@@ -715,7 +715,7 @@ impl<'a> ReadinessCheck<'a> {
         }
     }
 
-    /// Checks that the item can be started now; the error is what it lacks.
+    /// Checks that the item can be started now; the error names its lack.
     fn at(
         &self,
         queue: &str,

@@ -30,32 +30,32 @@ pub enum Live {
 
 const ACCEPTED: Live = Live::Accepted { proven: None };
 
-/// Checks whether the agent is done. `said` are its last words. Checks that are not possible now follow when the
+/// Checks whether the agent is done. `message` is its last one. Checks that are not possible now follow when the
 /// program has ended.
 pub fn prove(
     workspace: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     artifacts: &Artifacts,
-    said: &str,
+    message: &str,
 ) -> Live {
     let refutation = match launch.role.does {
-        Does::Plan => plan::refutation(workspace, held, said, launch.job.nonce.as_deref()),
-        Does::Review => Verdict::read(said, launch.job.nonce.as_deref())
+        Does::Plan => plan::refutation(workspace, held, message, launch.job.nonce.as_deref()),
+        Does::Review => Verdict::read(message, launch.job.nonce.as_deref())
             .err()
             .map(|why| Refutation {
                 reason: format!("it gave no verdict: {why}"),
                 output: String::new(),
             }),
-        Does::Answer => plan::unanswered(said),
+        Does::Answer => plan::unanswered(message),
         Does::Work => match prove_work(workspace, held, launch, artifacts) {
             Ok(Proof::Passed { commit }) => return Live::Accepted { proven: commit },
             Ok(Proof::Refuted(refutation)) => Some(refutation),
             Err(_) => None,
         },
     };
-    let told = refutation.and_then(|refutation| launch.brief().refuted(refutation).ok());
-    told.map_or(ACCEPTED, |text| Live::Refuted(redact(&text).into_owned()))
+    let correction = refutation.and_then(|refutation| launch.brief().refuted(refutation).ok());
+    correction.map_or(ACCEPTED, |text| Live::Refuted(redact(&text).into_owned()))
 }
 
 enum Proof {

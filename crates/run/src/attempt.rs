@@ -211,7 +211,7 @@ fn carry_out(
     cleaned
         .iter()
         .for_each(|why| note(workspace, held, (*why).to_owned()));
-    // Record the usage first, whatever the run has left.
+    // Record the usage first, even if the run left no work.
     let worktree = &launch.worktree;
     let tip = worktree
         .branch
@@ -262,7 +262,7 @@ fn carry_out(
     Ok(answer)
 }
 
-/// Judges done work that breaks a rule, or whose item changed things outside of its worktree in any run. Logs breaches
+/// Judges done work that breaks a rule, or changes outside of its worktree by any run of the item. Logs breaches
 /// that no look has reported. Also returns the breaches that a person is asked about.
 fn held_to_rules(
     workspace: &Workspace,

@@ -52,8 +52,8 @@ pub fn parked(workspace: &Workspace, held: &Claimed) -> Vec<TaskId> {
     }
 }
 
-/// Returns `held`, in mode unify if none of its children is waited for. A parked item is in it already; one whose run
-/// failed or was killed meanwhile is not.
+/// Returns `held`, in mode unify if none of its children is waited for. A parked item is in it already, except after
+/// a failed or killed run.
 ///
 /// # Errors
 /// The board can't be written.

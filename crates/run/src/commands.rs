@@ -10,7 +10,7 @@ use tavern_store::Queue;
 use tavern_store::config::{Does, Role, RunnerKind};
 use tavern_sys::process::argument;
 
-/// Returns what an agent of `role` would run for `task` with this `script`: the set-up of its worktree, its agent
+/// Returns the commands of an agent of `role` for `task` with this `script`: the set-up of its worktree, its agent
 /// program, its `done_when`. Roles other than work run the program alone.
 pub fn commands(
     workspace: &Workspace,

@@ -1,7 +1,7 @@
 //! Commits the queues to git, on a branch of their own.
 //!
 //! A commit follows transitions that have already happened: it never fails one, and it holds its own lock, not the
-//! board's. The next commit includes whatever this one could not.
+//! board's. The next commit includes all that this one could not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -75,7 +75,7 @@ pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
     found
 }
 
-/// Returns the runs whose cells were not imported yet.
+/// Returns the runs with cells that still need an import.
 pub fn left_cells(board: &Board) -> Vec<String> {
     let names = fs::read_dir(board.cells()).into_iter().flatten().flatten();
     let mut runs: Vec<String> = names

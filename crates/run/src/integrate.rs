@@ -27,7 +27,7 @@ use tavern_store::{Entry, Found, Note, Queue, walk_log};
 use tavern_sys::clock;
 use tavern_sys::failpoint;
 
-/// The most retries of a merge whose objects git pruned.
+/// The most retries of a merge after git pruned its objects.
 const MOST_PRUNED: usize = 20;
 
 /// The result for an approved task.
@@ -39,7 +39,7 @@ pub enum Integrated {
     SentBack(String),
     /// It is not merged now, for the reason in the text.
     Blocked(String),
-    /// It stays approved until a person approves or trusts it, or supplies what it lacks.
+    /// It stays approved until a person approves or trusts it, or resolves the lack.
     Lacks(Lack),
     /// It is a dry run, and no obstacle is known.
     Untried,
@@ -329,7 +329,7 @@ fn checked_out(workspace: &Workspace, folder: &Path) -> Result<Integrated, Error
     Ok(Integrated::Blocked(text))
 }
 
-/// Completes the task, whose work is on the integration branch since `merged`, and clears its worktree.
+/// Completes the task and clears its worktree. Its work is on the integration branch since `merged`.
 fn arrive(
     workspace: &Workspace,
     task: &Task,

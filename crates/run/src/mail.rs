@@ -284,7 +284,7 @@ impl<'a> Mailbox<'a> {
         spec.args
             .extend(letter.arguments.iter().map(OsString::from));
         spec.input = Some(letter.input.clone().into_bytes());
-        // It identifies the run's program, whatever the letter asks.
+        // It identifies the run's program, independent of the letter.
         spec.mark = Some(Mark::run(
             self.workspace
                 .board

@@ -57,7 +57,7 @@ const GIVEN_UP: TimeDelta = TimeDelta::days(1);
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChannelState {
-    /// The last event whose notices were sent.
+    /// The last event with sent notices.
     pub seq: u64,
     pub failure: Option<ChannelFailure>,
 }
@@ -407,7 +407,7 @@ fn notices(workspace: &Workspace, from: u64, last: u64) -> Result<Vec<Notice>, E
     Ok(notices)
 }
 
-/// Returns notices of requests whose planned items have all ended, each at the event of the last end.
+/// Returns notices of requests after all of their planned items have ended, each at the event of the last end.
 fn requests(workspace: &Workspace, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::Request, NoticeSeverity::Warning);
     if !workspace

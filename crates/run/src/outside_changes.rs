@@ -15,8 +15,8 @@ use tavern_sys::clock;
 /// The state when a run began, in its folder: after a kill, the process that ends the run compares with it.
 const FILE: &str = "outside.json";
 
-/// Records what an agent of `role` could change outside, at the start of its run. `None` in a sandbox, which the agent
-/// can't leave, and without a repository.
+/// Records all that an agent of `role` could change outside, at the start of its run. `None` in a sandbox, which the
+/// agent can't leave, and without a repository.
 pub(super) fn look(workspace: &Workspace, role: &Role, artifacts: &Artifacts) -> Option<Outside> {
     let outside = if role.sandbox {
         None
@@ -31,7 +31,7 @@ pub(super) fn look(workspace: &Workspace, role: &Role, artifacts: &Artifacts) ->
     Some(outside)
 }
 
-/// Ends a run whose supervisor died: its agent's outside changes are reported and recorded with the run. Changes of
+/// Ends a run after its supervisor died. Reports its agent's outside changes, and records them with the run. Changes of
 /// refs are not known any more.
 pub(super) fn end_of_dead(workspace: &Workspace, run: &str) -> Result<(), Error> {
     let artifacts = Artifacts::open(&workspace.board, run);
@@ -67,7 +67,7 @@ fn outside(workspace: &Workspace) -> Result<Outside, Error> {
         .outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
 }
 
-/// Returns what has changed since; `work` is the agent's branch and the commit where that began.
+/// Returns the changes since; `work` is the agent's branch and the commit where that began.
 pub(super) fn changes(
     workspace: &Workspace,
     before: &Outside,

@@ -28,18 +28,18 @@ const MOST_SPECS: usize = 60;
 const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
 
 /// Returns the checklist that an answer ends with, or why there is none.
-fn checklist(said: &str, nonce: Option<&str>) -> Result<String, String> {
-    final_block(without_signal(said), &["markdown", "md"], nonce)
+fn checklist(message: &str, nonce: Option<&str>) -> Result<String, String> {
+    final_block(without_signal(message), &["markdown", "md"], nonce)
 }
 
-/// Returns why a planner's plan can't be applied, while its session is open. `said` is the agent's last message.
+/// Returns why a planner's plan can't be applied, while its session is open. `message` is the agent's last one.
 pub fn refutation(
     workspace: &Workspace,
     held: &Claimed,
-    said: &str,
+    message: &str,
     nonce: Option<&str>,
 ) -> Option<Refutation> {
-    let text = match checklist(said, nonce) {
+    let text = match checklist(message, nonce) {
         Ok(text) => text,
         Err(why) => {
             return Some(Refutation {
@@ -55,16 +55,16 @@ pub fn refutation(
     })
 }
 
-/// Returns the result of a planner's run that claims to be done: its plan, if it can be applied. `said` is the agent's
-/// last message.
+/// Returns the result of a planner's run that claims to be done: its plan, if it can be applied. `message` is the
+/// agent's last one.
 pub fn judge(
     workspace: &Workspace,
     held: &Claimed,
     artifacts: &Artifacts,
-    said: &str,
+    message: &str,
     nonce: Option<&str>,
 ) -> Result<AgentAnswer, Error> {
-    match checklist(said, nonce) {
+    match checklist(message, nonce) {
         Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
         Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
     }
@@ -122,10 +122,10 @@ pub fn look(workspace: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (Ru
     }
 }
 
-/// Returns the result of an answerer's run that claims to be done: its answer, and no items. `said` is the agent's last
-/// message.
-pub fn answered(said: &str) -> RunResult {
-    let Some(first) = first_line(said) else {
+/// Returns the result of an answerer's run that claims to be done: its answer, and no items. `message` is the agent's
+/// last one.
+pub fn answered(message: &str) -> RunResult {
+    let Some(first) = first_line(message) else {
         return RunResult::failed("it gave no answer");
     };
     let plan = Plan {
@@ -139,14 +139,14 @@ pub fn answered(said: &str) -> RunResult {
 }
 
 /// Returns the first non-blank line of an answer.
-pub fn first_line(said: &str) -> Option<String> {
-    let mut lines = without_signal(said).lines().map(str::trim);
+pub fn first_line(message: &str) -> Option<String> {
+    let mut lines = without_signal(message).lines().map(str::trim);
     lines.find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Returns why the last message is no answer, while the session is open.
-pub fn unanswered(said: &str) -> Option<Refutation> {
-    let is_empty = without_signal(said).trim().is_empty();
+pub fn unanswered(message: &str) -> Option<Refutation> {
+    let is_empty = without_signal(message).trim().is_empty();
     is_empty.then(|| Refutation {
         reason: "it gave no answer".to_owned(),
         output: String::new(),
@@ -234,8 +234,8 @@ fn taken(workspace: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<
 fn holds_secret(plan: &Plan) -> Option<(String, String)> {
     let mut commands = plan.items.iter().flat_map(Planned::commands);
     commands.find_map(|command| {
-        let told = redact(&command);
-        let mut lines = told.lines().map(str::trim);
+        let redacted = redact(&command);
+        let mut lines = redacted.lines().map(str::trim);
         let (line, rest) = lines.find_map(|line| Some((line, line.split_once("[redacted ")?.1)))?;
         let name = rest.split(']').next().unwrap_or_default();
         Some((name.to_owned(), line.to_owned()))
@@ -250,7 +250,7 @@ pub fn lane(workspace: &Workspace, task: &Task) -> Status {
     })
 }
 
-/// Returns what the prompt of a planning item adds to its request.
+/// Returns the additions of a planning item's prompt to its request.
 pub fn planning(workspace: &Workspace, held: &Claimed, worktree: &Worktree) -> Planning {
     let roles = workspace
         .config
@@ -289,11 +289,11 @@ fn described(name: &str, role: &Role) -> String {
     let tries = role
         .max_attempts
         .map(|most| format!("tried {most} times at most"));
-    let said: Vec<String> = [model, minutes, tries].into_iter().flatten().collect();
-    if said.is_empty() {
+    let settings: Vec<String> = [model, minutes, tries].into_iter().flatten().collect();
+    if settings.is_empty() {
         name.to_owned()
     } else {
-        format!("{name} ({})", said.join(", "))
+        format!("{name} ({})", settings.join(", "))
     }
 }
 

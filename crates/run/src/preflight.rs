@@ -88,7 +88,7 @@ impl<'a> Preflight<'a> {
         }
     }
 
-    /// Checks what every run of `role` needs, independent of the item.
+    /// Checks the needs of every run of `role`, independent of the item.
     pub fn surroundings(&self, role: &str) -> Result<(), NotReady> {
         let look = || {
             self.disk()?;
@@ -167,9 +167,9 @@ impl<'a> Preflight<'a> {
         ))
     }
 
-    /// Returns what keeps agents from doing `purpose` with an item of `queue`, judged by config.yaml and this machine.
-    /// The board's rules (dependencies, permission, roles) are not checked. `role` is the reviewer's role; `None`: all
-    /// of them.
+    /// Returns the lack that keeps agents from doing `purpose` with an item of `queue`, by config.yaml and this
+    /// machine. The board's rules (dependencies, permission, roles) are not checked. `role` is the reviewer's role;
+    /// `None`: all of them.
     pub fn ready(
         &self,
         queue: &str,
@@ -197,7 +197,7 @@ impl<'a> Preflight<'a> {
         reached.map_or(Ok(()), |cap| Err(cap.into()))
     }
 
-    /// Checks what a person needs too, who works without an agent program: trust, the work it builds on, and programs.
+    /// Checks all that work by hand needs too, without an agent program: trust, the work it builds on, and programs.
     pub fn of_anybody(
         &self,
         document: &Document<'_>,
@@ -241,7 +241,7 @@ impl<'a> Preflight<'a> {
         missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
     }
 
-    /// Checks that what `task` needs is here: the work that it depends on, and programs.
+    /// Checks that the needs of `task` are met: the work that it depends on, and programs.
     pub fn has_needs(&self, task: &Task) -> Result<(), Lack> {
         self.work_is_here(task)?;
         self.has_programs(task)
@@ -302,7 +302,7 @@ impl<'a> Preflight<'a> {
         task.map_or(Ok(()), |task| self.item(&task))
     }
 
-    /// Checks what else `task` needs: the runner that it names, and its programs.
+    /// Checks further needs of `task`: the runner that it names, and its programs.
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self
             .config
@@ -455,7 +455,7 @@ impl<'a> Preflight<'a> {
     }
 }
 
-/// Runs the checks of accounts that a queue mentions and whose last result is old. Does nothing if the settings are not
+/// Runs the checks of accounts that a queue mentions, if their last result is old. Does nothing if the settings are not
 /// trusted.
 fn look_at_accounts(workspace: &Workspace) {
     let due = |name: &&String| workspace.accounts.is_due(name);

@@ -57,7 +57,7 @@ pub struct PromptContext<'a> {
     values: Assigned,
     /// The texts of all templates that its session may receive.
     templates: String,
-    /// Earlier runs, whose prompts this session knows.
+    /// Earlier runs of this session.
     earlier: Vec<Metadata>,
     entries: Vec<Entry>,
     /// Messages to deliver with the prompt.
@@ -244,7 +244,7 @@ impl<'a> PromptContext<'a> {
         self.seen
     }
 
-    /// Returns the last event whose letters are covered by a prompt that holds the first `letters`.
+    /// Returns the last event with all letters in a prompt that holds the first `letters`.
     pub fn delivered_until(&self, letters: usize) -> u64 {
         self.untold(letters)
             .map_or(self.seen, |first| self.seen.min(first - 1))
@@ -531,7 +531,7 @@ fn letters(unread: &[Message]) -> Vec<Remark> {
         .collect()
 }
 
-/// Returns true unless the message is from the watcher, whose messages concern only the run that it watched.
+/// Returns true unless the message is from the watcher: those concern only the run that it watched.
 fn is_letter(message: &Message) -> bool {
     message.from != WATCHER
 }

@@ -30,7 +30,7 @@ pub struct Readiness<'a, 't> {
     here: Option<(Roles, Preflight<'a>)>,
 }
 
-/// An item that is neither ended nor held, and what it lacks; or an unreadable queue, with line 0.
+/// An item that is neither ended nor held, and its lacks; or an unreadable queue, with line 0.
 #[derive(Clone, Debug)]
 pub struct Unready {
     pub queue: String,
@@ -172,7 +172,7 @@ impl<'a, 't> Readiness<'a, 't> {
             || self.findings.quarantined.contains_key(&(document, item))
     }
 
-    /// Returns what the item lacks; empty if it is ended or held. `seeker` is the agent that asks; `None` stands for
+    /// Returns the item's lacks; empty if it is ended or held. `seeker` is the agent that asks; `None` stands for
     /// agents of the item's role.
     pub fn lacks(&self, document: usize, item: usize, seeker: Option<&Seeker<'_>>) -> Vec<Lack> {
         let problem = self.findings.quarantined.get(&(document, item));
@@ -297,7 +297,7 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
     (stuck, later)
 }
 
-/// Returns what one item of `queue` lacks, for agents of its role.
+/// Returns the lacks of one item of `queue`, for agents of its role.
 pub fn lacks_of(workspace: &Workspace, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
     let (texts, _) = texts(&workspace.board, std::slice::from_ref(queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.open()).collect();

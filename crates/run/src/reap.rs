@@ -1,6 +1,6 @@
 //! Clears up after dead processes: leases, orphaned processes, worktrees, agent files, temp files.
 //!
-//! A plan comes first, then its execution, so a dry run prints what a real run does. Nothing that an agent made is
+//! A plan comes first, then its execution, so a dry run prints the actions of a real run. No work of an agent is
 //! lost: the content of a worktree is kept before the worktree is removed.
 #![expect(
     clippy::disallowed_methods,
@@ -52,7 +52,7 @@ const MOST_EVENTS: usize = 10_000;
 pub enum Action {
     /// End the processes of a run that has no supervisor any more.
     EndRun { run: String },
-    /// Return a task whose holder is gone or whose lease expired.
+    /// Return a task after its holder died or its lease expired.
     GiveBack {
         task: TaskId,
         token: Option<Token>,
@@ -62,7 +62,7 @@ pub enum Action {
     },
     /// Restore a missing or unreadable lease file from the log.
     PutBackLease { task: TaskId, token: Token },
-    /// Remove a lease whose item is no longer in progress; `None` is the token of an unreadable one.
+    /// Remove the lease of an item that is no longer in progress; `None` is the token of an unreadable one.
     DropLease { task: TaskId, token: Option<Token> },
     /// Keep the content of an ended task's worktree, then remove the worktree.
     RemoveWorktree { task: TaskId, path: PathBuf },
@@ -78,7 +78,7 @@ pub enum Action {
     DeleteBranch { task: TaskId, branch: String },
     /// Remove the folder of a run that is too old, or for which there is no room.
     RemoveRun { run: String },
-    /// Remove a cell that was imported, or that could not be but whose item was completed.
+    /// Remove a cell that was imported, or the cell of a completed item that can't be imported.
     RemoveCell { run: String },
     /// Remove a temp file left by a crash.
     RemoveTemp { path: PathBuf },
@@ -167,7 +167,7 @@ pub enum Scope {
     All,
 }
 
-/// Clears what blocks other agents, and reports each action. Returns false if there was nothing to do, or another
+/// Clears all that blocks other agents, and reports each action. Returns false if there was nothing to do, or another
 /// reaper is at work.
 ///
 /// # Errors
@@ -183,7 +183,7 @@ pub fn clear(
     let Some(slot) = workspace.board.try_reap_slot()? else {
         return Ok(false);
     };
-    // Settling first shows what a crash has left half done.
+    // Settling first finishes changes that a crash interrupted.
     workspace.board.settle()?;
     for action in plan(workspace, Scope::Leases, looks)? {
         if execute(workspace, &action, &slot)? {
@@ -331,11 +331,11 @@ fn is_open(workspace: &Workspace, run: &str) -> bool {
 /// The items of all queues.
 struct Items {
     statuses: Vec<(TaskId, Status)>,
-    /// Leases whose files are missing or unreadable.
+    /// Leases with missing or unreadable files.
     lost: Vec<Lease>,
     /// Items that a person, and no claim, put in progress.
     own: HashSet<TaskId>,
-    /// Items whose back-off was written while the clock was ahead.
+    /// Items with a back-off from a time when the clock was ahead.
     ahead: Vec<TaskId>,
     /// When waiting items expire.
     expiries: Vec<Expiry>,
@@ -419,7 +419,7 @@ impl Items {
     }
 }
 
-/// Returns those of the `waiting` tasks whose last event in the log lies in the future and is not a person's.
+/// Returns those of the `waiting` tasks with a last event in the log that lies in the future and is not a person's.
 fn told_ahead(
     workspace: &Workspace,
     mut waiting: HashSet<TaskId>,
@@ -673,7 +673,7 @@ pub fn execute(workspace: &Workspace, action: &Action, _slot: &Slot) -> Result<b
                 .archive(&queue, &archive_policy(workspace))?
                 > 0)
         }
-        // A folder here is a removed worktree, say, whose content was kept before.
+        // A folder here is a removed worktree, say: its content was kept before.
         Action::RemoveTemp { path } if path.is_dir() => remove_folder(path),
         Action::RemoveLock { path } => Ok(workspace.repository()?.remove_stale_lock(path)?),
         Action::RemoveTemp { path } => match fs::remove_file(path) {

@@ -1,4 +1,4 @@
-//! Rebuilds the files of a run's folder from its other files, the log and git, and reports what can't be rebuilt.
+//! Rebuilds the files of a run's folder from its other files, the log and git, and reports files that can't be rebuilt.
 
 use std::collections::BTreeSet;
 use std::io;

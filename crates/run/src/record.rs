@@ -26,7 +26,7 @@ use tavern_sys::process::excerpt::excerpt;
 
 pub use super::metadata::{Metadata, run_name};
 
-/// The reason recorded for a run whose end was not observed.
+/// The recorded reason of a run without an observed end.
 pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
 
 /// The most denials kept of a run, and the most bytes of each.
@@ -348,7 +348,7 @@ pub fn is_over(folder: &Path) -> bool {
     serde_json::from_slice(&text).is_ok_and(|run: Metadata| run.ended.is_some())
 }
 
-/// Records the end of a run whose supervisor died.
+/// Records the end of a run after its supervisor died.
 pub fn close_run(workspace: &Workspace, run: &str) -> Result<(), Error> {
     Record::open(workspace, run).map_or(Ok(()), |mut record| {
         record.died(Outcome::Killed, DEAD_SUPERVISOR)

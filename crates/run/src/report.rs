@@ -76,7 +76,7 @@ fn given_back(workspace: &Workspace, held: &Claimed, failure: &RunFailure) -> Ev
         failure.resets_at,
         &held.lease.role,
     );
-    // The task waits for its closed runner: a person who opens the runner also frees the task.
+    // The task waits for its closed runner: opening the runner by hand also frees the task.
     let not_before = retry.not_before.filter(|_| failure.runner.is_none());
     let (token, retry, reason) = (
         held.lease.token,
@@ -100,7 +100,7 @@ fn given_back(workspace: &Workspace, held: &Claimed, failure: &RunFailure) -> Ev
     }
 }
 
-/// Closes the runner whose provider failed, for every agent of the board: until the provider's own time, else for the
+/// Closes the failed provider's runner, for every agent of the board: until the provider's own time, else for the
 /// outcome's back-off. Returns it if it was open before.
 ///
 /// # Errors

@@ -43,13 +43,13 @@ pub fn named(workspace: &Workspace, task: &Task) -> Result<Option<String>, Error
 }
 
 /// Returns the result of a reviewer's run that claims to be done: its verdict, if there is one on the commit to review.
-/// `said` is the agent's last message.
+/// `message` is the agent's last one.
 pub fn judge(
     workspace: &Workspace,
     folder: &Path,
     commit: Option<&CommitId>,
     artifacts: &Artifacts,
-    said: &str,
+    message: &str,
     nonce: Option<&str>,
 ) -> Result<AgentAnswer, Error> {
     if let Some(commit) = commit
@@ -58,7 +58,7 @@ pub fn judge(
         let why = "it left the commit that it was to look at, so its verdict is void";
         return Ok(RunResult::failed(why).into());
     }
-    let verdict = match Verdict::read(said, nonce) {
+    let verdict = match Verdict::read(message, nonce) {
         Ok(verdict) => Verdict {
             commit: commit.map(|commit| commit.as_str().to_owned()),
             ..verdict

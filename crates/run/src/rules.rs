@@ -12,7 +12,7 @@ use tavern_core::rule::{Breach, Consequence, in_words, names, of_lines, of_paths
 use tavern_git::CommitId;
 use tavern_store::walk_log;
 
-/// Returns true if a rule needs git to list what a run has changed.
+/// Returns true if a rule needs git's list of a run's changes.
 pub(super) fn are_for_files(workspace: &Workspace) -> bool {
     workspace
         .config

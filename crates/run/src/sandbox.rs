@@ -122,7 +122,7 @@ fn filtered(workspace: &Workspace, line: Vec<OsString>) -> Result<Vec<OsString>,
         .collect())
 }
 
-/// Returns the sandbox for commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and
+/// Returns the sandbox for commands of the work of an agent of `role`, in `folder`: they see the agent's files, and
 /// write only files there.
 ///
 /// # Errors

@@ -79,7 +79,7 @@ impl Cell {
         Ok(workspace.repository()?.enter_cell(worktree, &self.git())?)
     }
 
-    /// Creates it for a run in `worktree`, whose program writes `state`.
+    /// Creates it for a run in `worktree`; the run's program writes `state`.
     pub fn make(
         &self,
         workspace: &Workspace,

@@ -1,4 +1,4 @@
-//! Queues what the board's schedules make due. Runs nothing: a queued item is like any other.
+//! Queues the items of due schedules. Runs nothing: a queued item is like any other.
 
 use super::error::Error;
 use super::trust::{Trust, made_here};
@@ -14,7 +14,7 @@ pub struct ScheduleLook {
     pub outcomes: Vec<ScheduleOutcome>,
 }
 
-/// Queues what is due now. An untrusted schedules file queues nothing.
+/// Queues the items that are due now. An untrusted schedules file queues nothing.
 pub fn queue_due(workspace: &Workspace) -> Result<ScheduleLook, Error> {
     let schedules = Schedules::load(workspace.board.dir())?;
     let trust = Trust::of(workspace);

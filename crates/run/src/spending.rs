@@ -95,7 +95,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Returns the limits of a run, reduced to what the caps leave.
+/// Returns the limits of a run, reduced to the rest of the caps.
 pub(super) fn within_caps(limits: &Limits, uses: &[CapUse]) -> Limits {
     /// The Claude CLI accepts no limit of 0.
     const LEAST_USD: f64 = 0.000_001;

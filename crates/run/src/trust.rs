@@ -23,7 +23,7 @@ use tavern_store::config::{FILE, SCHEDULES};
 use tavern_store::{Board, Digest, KNOWLEDGE, Queue, Trusted};
 use tavern_sys::files;
 
-/// What is trusted, as known while this value lives.
+/// The trusted units, as known while this value lives.
 pub struct Trust<'s> {
     workspace: &'s Workspace,
     trusted: RefCell<Option<Trusted>>,
@@ -146,7 +146,7 @@ impl<'s> Trust<'s> {
         Ok(self.with_trusted(|trusted| trusted.add(digests.chain([agreed()])))?)
     }
 
-    /// Revokes all trust; only what was made here stays trusted.
+    /// Revokes all trust, except in units that were made here.
     pub fn forget(&self) -> Result<bool, Error> {
         Ok(self.with_trusted(Trusted::forget)?)
     }
@@ -160,7 +160,7 @@ impl<'s> Trust<'s> {
         if parts.iter().all(is_known) {
             return Ok(());
         }
-        // Looking remembers what was made here. Changes from git, and what can't be read, stay untrusted.
+        // Looking remembers units that were made here. Changes from git and unreadable units stay untrusted.
         let look = || {
             self.look()
                 .iter()

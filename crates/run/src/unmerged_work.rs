@@ -80,7 +80,7 @@ impl<'r> Unmerged<'r> {
     }
 }
 
-/// Returns what `look` finds among the kept work. Only for display: unreadable settings are ignored.
+/// Returns the findings of `look` in the kept work. Only for display: unreadable settings are ignored.
 pub fn kept(board: &Board, look: impl FnOnce(&Unmerged<'_>) -> Vec<String>) -> Vec<String> {
     let integration = Config::load(board.dir())
         .unwrap_or_default()
@@ -109,7 +109,7 @@ impl Unmerged<'_> {
             .collect()
     }
 
-    /// Returns the places of unmerged work on the item, whatever its status.
+    /// Returns the places of unmerged work on the item, in any status.
     pub fn of_item(&self, board: &Board, task: &Task) -> Vec<String> {
         if task.status() == Status::Completed {
             self.beside(board, &task.id)
@@ -118,7 +118,7 @@ impl Unmerged<'_> {
         }
     }
 
-    /// Returns what is kept of the last run of an item that was completed without it, such as in another clone. The
+    /// Returns the kept work of the last run of an item that was completed without it, such as in another clone. The
     /// last run has seen the work of earlier ones.
     pub fn beside(&self, board: &Board, task: &TaskId) -> Vec<String> {
         let Ok(last) = last_token(board, task) else {

@@ -182,7 +182,7 @@ pub fn plan(
     }))
 }
 
-/// Verifies an answer: commits what was left uncommitted, and runs `done_when` at the commit.
+/// Verifies an answer: commits uncommitted changes, and runs `done_when` at the commit.
 pub fn verify(
     workspace: &Workspace,
     held: &Claimed,
@@ -209,7 +209,7 @@ pub fn verify(
         result => result,
     };
     if let Some(mut record) = Record::open(workspace, &run) {
-        // Commits made for the agent belong to its patch, whatever the result.
+        // Commits made for the agent belong to its patch, with any result.
         let is_work = held.task.worktree
             && !matches!(
                 result,
@@ -313,7 +313,7 @@ fn prove(
     })
 }
 
-/// Commits what an agent has left uncommitted, and removes from its commits what the worktree held before it began.
+/// Commits an agent's uncommitted changes, and removes from its commits those that the worktree held before it began.
 pub fn commit_left(workspace: &Workspace, held: &Claimed, state: &WorkState) -> Result<(), Error> {
     let (task, folder) = (&held.task, workspace.board.worktree(&held.task.id));
     if let WorkState::Uncommitted(changes) = state {
@@ -345,7 +345,7 @@ const ALREADY_DONE: &str = "already done: its commands pass, and nothing was cha
 
 const REWORDED: &str = "its text was edited during the run; starting over with the new text";
 
-/// Returns true if its queue now asks for something else than what was done.
+/// Returns true if the item's words in its queue have changed since the work began.
 fn is_reworded(workspace: &Workspace, held: &Claimed) -> bool {
     let is_new = |command: &String| !held.task.done_when.contains(command);
     workspace.board.task(&held.task.id).is_ok_and(|found| {

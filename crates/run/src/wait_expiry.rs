@@ -30,7 +30,7 @@ pub fn expiries(workspace: &Workspace) -> Result<Vec<Expiry>, Error> {
     Ok(all)
 }
 
-/// The same for one document. Items whose wait has no start in the log never expire.
+/// The same for one document. Items never expire if the log has no start of their wait.
 pub fn expiries_in(workspace: &Workspace, document: &Document<'_>) -> Result<Vec<Expiry>, Error> {
     let mut all = Vec::new();
     for at in (0..document.count()).filter(|at| document.status_at(*at) == Status::Waiting) {

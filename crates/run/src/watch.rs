@@ -131,7 +131,7 @@ pub struct Health {
     pub watched: Watched,
 }
 
-/// Returns the health of each run whose supervisor is alive.
+/// Returns the health of each run with a living supervisor.
 ///
 /// # Errors
 /// The board can't be read.
@@ -290,7 +290,7 @@ fn look_at_own(workspace: &Workspace, own: &Lease) -> Result<bool, Error> {
     Ok(is_over)
 }
 
-/// Runs of dead holders are left to `tavern-reap`, and chats to the person who chats.
+/// Leaves runs of dead holders to `tavern-reap`, and chats to their person.
 fn look_at(
     workspace: &Workspace,
     lease: &Lease,

@@ -47,7 +47,7 @@ pub struct Workspace {
     repository: OnceLock<Repository>,
     /// Merges that this process could not set up.
     pub(super) stuck: StuckMerges,
-    /// Completed items whose work this process has found at the base of new work.
+    /// Completed items; this process has found their work at the base of new work.
     pub(super) found: Mutex<HashSet<TaskId>>,
     /// Results of this process's account checks.
     pub(super) accounts: Accounts,
@@ -56,7 +56,7 @@ pub struct Workspace {
     pub runner: Option<String>,
     /// `--model`: overrides the model likewise.
     pub model: Option<String>,
-    /// Returns what a person types to resolve a lack of an item, given its ID and queue: the programs are known to the
+    /// Returns the command that resolves a lack of an item, given its ID and queue: the programs are known to the
     /// layers above.
     pub todo: Todo,
     /// Sends notices to people, once there is a receiver.
@@ -203,7 +203,7 @@ impl Workspace {
         self.config.expected(&held.task, &held.lease.role)
     }
 
-    /// Returns what an agent of that role and name takes from `queues`; `None`: all of the board's.
+    /// Returns the claim request of an agent with that role and name for `queues`; `None`: all of the board's.
     pub fn seek(
         &self,
         agent: &str,
@@ -320,7 +320,7 @@ impl Workspace {
         Ok(Some(tip))
     }
 
-    /// Returns what to do if the integration branch is checked out in `folder`: moving it would leave the files there
+    /// Returns the remedy if the integration branch is checked out in `folder`: moving it would leave the files there
     /// behind.
     pub fn way_out(&self, folder: &Path) -> String {
         let (branch, own) = (self.integration(), Integration::default().branch);
@@ -774,7 +774,7 @@ pub fn runner_named(config: &Config, name: &str, role: &Role) -> Result<Box<dyn 
     })
 }
 
-/// Merges whose worktree could not be set up by this process: the last try of each item.
+/// Failed set-ups of a merge's worktree by this process: the last try of each item.
 #[derive(Default)]
 pub struct StuckMerges(Mutex<HashMap<TaskId, StuckMerge>>);
 

@@ -101,7 +101,7 @@ fn make(workspace: &Workspace, held: &Claimed, worktree: &Worktree) -> Result<()
         None => tip.clone(),
     };
     if !path.exists() {
-        // Commits without a branch, whose folder was deleted, must be salvaged.
+        // Commits without a branch and a folder must be salvaged.
         salvage(
             workspace,
             task,
@@ -213,7 +213,7 @@ pub fn clean(
         Err(GitError::OtherHead { .. }) => {
             keep_and_remove(workspace, task, token, path, std::slice::from_ref(commit))?;
         }
-        // It may hold what git can't delete: a read-only folder, or another user's. Move it away.
+        // It may hold folders that git can't delete: read-only ones, or another user's. Move it away.
         Err(GitError::Program { .. }) => drop(workspace.repository()?.remove_worktree(path, &lock)),
         made => return Ok(made.map(drop)?),
     }
@@ -243,8 +243,8 @@ pub fn remove_view(
     )
 }
 
-/// Ends processes of earlier runs of the task, since two must not work in the same files. A holder whose lease was
-/// withdrawn may not have noticed it yet.
+/// Ends processes of earlier runs of the task, since two must not work in the same files. A holder may not have
+/// noticed yet that its lease was withdrawn.
 fn end_earlier(workspace: &Workspace, held: &Claimed, path: &Path) -> Result<(), Error> {
     // Most items are new, and a board may have thousands of runs.
     if !held.has_history && !path.exists() {
@@ -364,7 +364,7 @@ pub fn salvage_ref(task: &Task, token: u64) -> String {
     format!("{SALVAGED}{}/{token}", task.id)
 }
 
-/// Keeps what the worktree holds beyond the integration branch, then removes it. Deletes the item's branch if it is
+/// Keeps the worktree's changes beyond the integration branch, then removes it. Deletes the item's branch if it is
 /// fully merged.
 pub fn clear(workspace: &Workspace, task: &Task) -> Result<(), Error> {
     clear_folder(workspace, task)?;
@@ -460,7 +460,7 @@ pub fn clear_ended(workspace: &Workspace, task: &Task) -> Result<(), Error> {
     Ok(workspace.board.note(entry)?)
 }
 
-/// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this
+/// Commits the worktree's files (tracked and untracked, minus ignored) to the salvage ref of the run with this
 /// token, unless all of it is in `merged`. Only then removes the worktree.
 fn keep_and_remove(
     workspace: &Workspace,

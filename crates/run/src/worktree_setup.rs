@@ -23,7 +23,7 @@ use tavern_sys::files;
 use tavern_sys::process::{CommandSpec, Mark, run_command};
 
 /// Copies ignored files that work needs into a new worktree, and sets it up, sandboxed as the work of `role`. Returns
-/// what was done.
+/// its actions.
 pub fn furnish(
     workspace: &Workspace,
     role: &Role,

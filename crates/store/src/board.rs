@@ -96,7 +96,7 @@ impl Board {
         Board::placed(from).map(|(board, _)| board)
     }
 
-    /// As [`Board::place`], with what stands there.
+    /// As [`Board::place`], with the metadata found there.
     fn placed(from: &Path) -> Result<(Board, io::Result<fs::Metadata>), Error> {
         let root = main_worktree(from)?;
         let dir = root.join(".tavern");
@@ -131,7 +131,7 @@ impl Board {
         }
     }
 
-    /// Refuses a board whose private part is where earlier versions kept it.
+    /// Refuses a board with its private part at the place of earlier versions.
     fn current(self) -> Result<Board, Error> {
         if self.is_of_older_version() {
             Err(Error::OlderBoard(self.dir))
@@ -162,7 +162,7 @@ impl Board {
         self
     }
 
-    /// Returns the same board, on which all content may be run, whatever its origin.
+    /// Returns the same board, with all content trusted, of any origin.
     pub fn trusting_all(self) -> Board {
         Board {
             trusts_all: true,

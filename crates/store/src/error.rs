@@ -194,7 +194,7 @@ fn move_away(path: &Path) -> Option<String> {
 }
 
 impl Error {
-    /// Returns the error for the file at `path`, whose bytes are not text.
+    /// Returns the error for the file at `path`: its bytes are not text.
     pub fn not_text(path: &Path, error: &FromUtf8Error) -> Error {
         let bytes = error.as_bytes();
         let line = bytes[..error.utf8_error().valid_up_to()]

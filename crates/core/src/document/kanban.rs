@@ -1,4 +1,4 @@
-//! Losses when Obsidian's Kanban saves a board: it rewrites each card from what it has parsed.
+//! Losses when Obsidian's Kanban saves a board: it rewrites each card from its parsed form.
 //!
 //! Its source, as of 2.0.51 (mgmeyers/obsidian-kanban, `src/parsers/formats/list.ts` and
 //! `src/parsers/helpers/parser.ts`).

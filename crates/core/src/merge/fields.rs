@@ -78,8 +78,8 @@ enum Spelling {
     Nothing,
 }
 
-/// Merges the first line, and the lines of the `yaml task` block. `winner` is the side whose status the item
-/// gets, if they differ; `id` is its merged ID.
+/// Merges the first line, and the lines of the `yaml task` block. If the statuses differ,
+/// the item gets that of `winner`; `id` is its merged ID.
 pub(super) fn line_and_block(
     base: Option<One<'_, '_>>,
     ours: One<'_, '_>,

@@ -145,7 +145,7 @@ pub struct Config {
 pub struct Account {
     /// A shell command that exits with 0 if signed in.
     pub check: String,
-    /// What to type if not signed in.
+    /// The command that signs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -228,7 +228,7 @@ pub struct PlanConfig {
     pub wake: Vec<WakeCause>,
 }
 
-/// Who answers the questions of `tavern-ask`.
+/// Settings of the agents that answer the questions of `tavern-ask`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AskConfig {
@@ -376,7 +376,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Returns a hint at what to type next.
+    /// Returns a hint at the next command.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConfigError::Read { path, source }
@@ -421,7 +421,7 @@ impl Config {
             .or_else(|| self.roles.get(role).and_then(|role| role.result))
     }
 
-    /// Returns the roles, grouped by what their agents do.
+    /// Returns the roles, grouped by their agents' tasks.
     pub fn known_roles(&self) -> Roles {
         let named = |reviews: bool| {
             let roles = self

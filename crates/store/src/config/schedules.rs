@@ -1,5 +1,5 @@
-//! `.tavern/schedules.yaml`: what is queued when. Each schedule is parsed by itself, so an invalid one does not block
-//! the others.
+//! `.tavern/schedules.yaml`: items to queue at given times. Each schedule is parsed by itself, so an invalid one does
+//! not block the others.
 
 use std::collections::HashSet;
 use std::io;

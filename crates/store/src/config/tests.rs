@@ -1,4 +1,4 @@
-//! What the file says against what is read, and every fault with its caret and hint.
+//! Settings as written and as read, and every fault with its caret and hint.
 
 use std::fs::File;
 use std::io::Write;
@@ -63,7 +63,7 @@ fn the_page_shows_every_key() {
         "",
         &mut there,
     );
-    // What a role leaves out is as the coder's.
+    // A role inherits missing keys from the coder.
     let is_coders = |key: &str| {
         let setting = key
             .strip_prefix("/roles/")
@@ -129,7 +129,7 @@ fn a_save_in_place_is_never_read_half() {
     });
     std::fs::write(&path, "").expect("it is ours");
     assert_eq!(
-        Config::load(folder.path()).expect("nobody goes on to save it"),
+        Config::load(folder.path()).expect("the writer has ended"),
         Config::default()
     );
 }
