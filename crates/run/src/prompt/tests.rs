@@ -112,7 +112,7 @@ Run these before you end. They are run again at your last commit, and all must e
 </done-when>
 
 <earlier-attempts>
-This task has been tried before; what was committed then is on your branch. Find out why it failed before you write anything.
+This task has been tried before; earlier commits are on your branch. Find out why it failed before you write anything.
 
 Attempt 1: failed: `cargo test login` exited with 101
 Its commits:
