@@ -464,7 +464,7 @@ fn explain(
     let (stuck, later) = stuck(unready);
     let hint = match (nothing.wake_at, stuck.first()) {
         (Some(at), _) => format!(
-            "the next one may be taken at {}; to wait: --wait",
+            "the next item can be claimed at {}; to wait: --wait",
             clock::shown(at)
         ),
         (None, Some(one)) => {

@@ -122,7 +122,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
             format!("list the items: tavern list {}", quoted(queue))
         }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
-        Error::NoLane(_) => "say in its front matter which heading is one, such as `lanes: {Offen: pending}`".into(),
+        Error::NoLane(_) => "name one in its front matter, such as `lanes: {Offen: pending}`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),
         Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern retry {task}"),
         Error::Archived { task, .. } => format!("bring it back: tavern reopen {task}"),
@@ -191,12 +191,12 @@ fn obstacle(obstacle: &Obstacle) -> String {
 /// Describes the next step for approved work, as a suffix of a sentence.
 pub(super) fn approved(board: &Board, task: &TaskId) -> String {
     let is_alive = |agent: &AgentFile| life(&agent.holder) != Life::Gone;
-    let who = if board.agents().iter().any(is_alive) {
+    let agent = if board.agents().iter().any(is_alive) {
         "the first agent that is free"
     } else {
         "the next agent"
     };
-    format!(": {who} merges it, or now: tavern merge {task}")
+    format!(": {agent} merges it, or now: tavern merge {task}")
 }
 
 /// Returns the command that moves the file at `path` away.
@@ -518,7 +518,7 @@ const VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["blocked", "stuck"],
-        "what waits, and for what: tavern list; one item: tavern show ID",
+        "list waiting items with their reasons: tavern list; one item: tavern show ID",
     ),
     (
         &["config", "settings"],

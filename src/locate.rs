@@ -237,7 +237,10 @@ impl Context {
         }
         let path = self.here().join(name);
         if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
-            let message = format!("the name of `{}` {fault}: it is not read", one_line(name));
+            let message = format!(
+                "the name of `{}` {fault}: Tavern ignores it",
+                one_line(name)
+            );
             return Err(CliError::usage(message, "give it another name"));
         }
         let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());

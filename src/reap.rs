@@ -24,9 +24,9 @@ impl Verb for Args {
         let workspace = context.quick_site(context.board()?)?;
         let mut looks = ExpiredLeases::load(&workspace.board);
         if context.is_dry && !workspace.board.is_settled()? {
-            let what = "a queue was saved by hand, or a program was killed";
+            let cause = "a queue was saved by hand, or a program was killed";
             context.out.note(format!(
-                "{what}: a real run imports that first, and may find more to do"
+                "{cause}: a real run imports that first, and may find more to do"
             ));
         }
         // Settle first, so that the plan sees no half-finished changes.

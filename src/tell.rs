@@ -151,12 +151,12 @@ impl Verb for Args {
             match workspace.board.submit(task, &event, &note) {
                 Ok(done) => {
                     let status = done.task.status();
-                    let who = if status == Status::InReview {
+                    let agent = if status == Status::InReview {
                         "reviewer"
                     } else {
                         "agent"
                     };
-                    let how = format!("the {who} that takes {task} goes on with your answer");
+                    let how = format!("the {agent} that takes {task} goes on with your answer");
                     return tell(context, task, status, &from, When::Answered, &how);
                 }
                 // The question may have been answered meanwhile; then this is a further message.
@@ -192,8 +192,8 @@ impl Args {
         let done = match (lease, found.task.status()) {
             (Some(lease), _) if self.order.pause => {
                 let why = why.map_or_else(
-                    || "How is it to go on?".to_owned(),
-                    |why| format!("({why}) How is it to go on?"),
+                    || "How should it continue?".to_owned(),
+                    |why| format!("({why}) How should it continue?"),
                 );
                 watch::pause(workspace, lease, format!("paused by {from}: {why}"))?
             }

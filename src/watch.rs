@@ -46,8 +46,8 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if self.every.is_some_and(Period::is_zero) {
             return Err(CliError::usage(
-                "it is to look every so often",
-                "say how often: tavern watch --every 30s",
+                "a watch needs an interval",
+                "set it: tavern watch --every 30s",
             ));
         }
         let mut workspace = context.site(context.board()?)?;

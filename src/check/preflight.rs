@@ -373,12 +373,12 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
 /// Reports queues and archives with a lost file, if Tavern has the text.
 fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
-        let what = if lost.is_gone {
+        let state = if lost.is_gone {
             "removed with open items"
         } else {
             "emptied"
         };
-        let message = format!("this queue was {what}: Tavern has its text");
+        let message = format!("this queue was {state}: Tavern has its text");
         let hint = hints::of_lost(board, &lost);
         // The next process to take the lock restores an emptied queue.
         let severity = if lost.is_gone {

@@ -373,14 +373,14 @@ impl Args {
         };
         let open = prospect.worked;
         let runners = runners(workspace, queues, crew)?;
-        let what = format!("{} with {}", format::count(open, "item"), words(crew, open));
+        let work = format!("{} with {}", format::count(open, "item"), words(crew, open));
         context.out.note(match prospect.worked {
             0 => format!(
                 "no item can be worked now: {}",
                 format::count(prospect.left, "item")
             ),
             _ => format!(
-                "draining {what}, {}{}",
+                "draining {work}, {}{}",
                 with_runners(&runners),
                 prospect.rest()
             ),
@@ -399,7 +399,7 @@ impl Args {
         let say = |line: String| foot.above(|| context.out.note(line));
         // All agents meet the same obstacles, so each message is printed once.
         let told = RefCell::new(HashSet::new());
-        let is_new = |what: String| told.borrow_mut().insert(what);
+        let is_new = |line: String| told.borrow_mut().insert(line);
         let queues_now = || {
             self.queues(context, workspace, queues.to_vec())
                 .unwrap_or_else(|_| queues.to_vec())
@@ -458,12 +458,12 @@ impl Args {
                             let open = Prospect::of(workspace, &queues_now(), crew)
                                 .map_or(0, |prospect| prospect.worked);
                             let line = format!(
-                                "{} left, and none may be taken before {}",
+                                "{} left, and no agent can claim one before {}",
                                 format::count(open, "item"),
                                 clock::dated(first)
                             );
                             let line =
-                                format!("{line}; to end where all wait for longer: --max-time 10m");
+                                format!("{line}; to stop instead of a long wait: --max-time 10m");
                             is_new(line.clone()).then(|| say(line));
                         }
                     }

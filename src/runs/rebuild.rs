@@ -56,9 +56,9 @@ fn words(rebuilt: &Rebuilt) -> String {
     ];
     let parts = parts.iter().filter(|(_, files)| !files.is_empty());
     let mut words: Vec<String> = parts
-        .map(|(what, files)| {
+        .map(|(result, files)| {
             let files: Vec<&str> = files.iter().map(String::as_str).collect();
-            format!("{what}: {}", files.join(", "))
+            format!("{result}: {}", files.join(", "))
         })
         .collect();
     words.extend(rebuilt.runs.then(|| "still runs".to_owned()));

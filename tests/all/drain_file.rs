@@ -251,7 +251,7 @@ fn items_under_a_heading_of_ones_own_are_left_alone() {
     let own = "## Ideas\n\n- [ ] T-7: Some day (afer: T-1)\n- [ ] T-8: Never (after: nope)\n";
     let text = format!("## Pending\n\n{}\n## Completed\n\n{own}", item("good"));
     let scratch = with_file(&text);
-    let told = "TODO.md:10: `Ideas` is not a lane, so the 2 items under it are not worked: `Pending` in line 1 makes this a board\n";
+    let told = "TODO.md:10: `Ideas` is not a lane, so agents skip the 2 items under it: `Pending` in line 1 makes this a board\n";
     let ran = drain(&scratch, &["TODO.md"])
         .ends(0)
         .says(told)

@@ -605,7 +605,7 @@ pub(super) fn waits_for_own(name: &str, mark: &str) -> String {
 }
 
 /// Hint for a dependency on such a line.
-pub const OWN_DEPENDENCY: &str = "if it is done write `[x]` there, else take it out of `after`";
+pub const OWN_DEPENDENCY: &str = "if it is done write `[x]` there, else remove it from `after`";
 
 /// Checks that no other item at work touches the same paths. The parent is exempt, as it handed the item out.
 fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result<(), Lack> {

@@ -293,7 +293,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
             None => {
                 if let Some(severity) = of_items(name) {
                     let message = format!("`{name}` is a key of items, and has no effect here");
-                    let hint = "write it at each item that it is for";
+                    let hint = "set it on each of the items";
                     problems.push(Problem {
                         severity,
                         ..Problem::error("unknown-key", span(), message, hint)

@@ -340,13 +340,13 @@ impl Shape {
             Shape::Time => {
                 "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are"
             }
-            Shape::Period => "write a length of time such as 12h or 2d; 0 for no limit",
+            Shape::Period => "write a duration such as 12h or 2d; 0 for no limit",
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }
             Shape::Lane => "write draft or pending",
             Shape::Lanes => {
-                "write headings with the lanes that they are, such as {Fertig: completed, Offen: pending}"
+                "write headings with their lanes, such as {Fertig: completed, Offen: pending}"
             }
             Shape::Moments => "write start, merge or [start, merge]",
             Shape::Mode => "write execute, delegate, plan, break_up or unify",

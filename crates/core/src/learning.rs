@@ -154,7 +154,7 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
                 CODE,
                 broken.at..end,
                 message,
-                "correct the line, or take it out",
+                "correct the line, or remove it",
             ));
         }
     };

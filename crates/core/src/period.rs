@@ -28,7 +28,7 @@ const UNITS: [(&str, u64); 5] = [
 
 /// Error of an invalid length of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a length of time such as 30s, 2m, 1h30m or 1d")]
+#[error("`{0}` is not a duration such as 30s, 2m, 1h30m or 1d")]
 pub struct BadPeriod(String);
 
 impl Period {
@@ -129,9 +129,7 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Period, D::Error> {
-        deserializer.deserialize_any(NumberOrText::new(
-            "a length of time such as 30s, 2m or 1h30m",
-        ))
+        deserializer.deserialize_any(NumberOrText::new("a duration such as 30s, 2m or 1h30m"))
     }
 }
 

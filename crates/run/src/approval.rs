@@ -52,7 +52,7 @@ pub fn not_approved(
         .find(|approval| is_forged(&approval.by))
     {
         let message = format!("the log has no approval of {}/{}", forged.role, forged.by);
-        let hint = "take it out of `approvals`, and move the item to the In Review lane".to_owned();
+        let hint = "remove it from `approvals`, and move the item to the In Review lane".to_owned();
         return Ok(Some(Lack::NotReady(NotReady::new(message, hint))));
     }
     let asked = approval.terms.filter(|_| !approval.is_persons);

@@ -41,7 +41,7 @@ impl Artifacts {
     pub fn create(board: &Board, run: &str) -> Result<Artifacts, Error> {
         let dir = board.run_dir(run);
         let calls = dir.join("tool_calls");
-        files::make_folder(&calls).map_err(Error::io("make the folder", &calls))?;
+        files::make_folder(&calls).map_err(Error::io("create the folder", &calls))?;
         Ok(Artifacts { dir })
     }
 

@@ -146,7 +146,7 @@ fn carry_out(
     mut record: Record<'_>,
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
-    failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
+    failpoint::hit("run.ready").map_err(Error::io("continue in", record.artifacts().dir()))?;
     let outside = outside_changes::look(workspace, launch.role, record.artifacts());
     let mut meter = Meter::begin(workspace, record.metadata());
     let is_script = workspace.config.runs_scripts(&record.metadata().runner);
@@ -173,7 +173,7 @@ fn carry_out(
         note(
             workspace,
             held,
-            "its session is not known any more, so it begins a new one".to_owned(),
+            "its session no longer exists, so it starts a new one".to_owned(),
         );
         (ended, proven) = follow(
             workspace,
@@ -195,7 +195,7 @@ fn carry_out(
     if let Some(cap) = reached {
         (ended.outcome, ended.reason) = (Outcome::Capped, cap.to_string());
     }
-    failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
+    failpoint::hit("run.ended").map_err(Error::io("continue in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
     if ended.signal == Signal::None && is_script {
         // A script reports success by its exit status.

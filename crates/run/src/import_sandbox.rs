@@ -110,7 +110,7 @@ pub fn take_over(workspace: &Workspace, task: &TaskId, run: &Metadata) -> Result
         return Ok(Taken::default());
     }
     let taken = take_git(workspace, &cell, run);
-    failpoint::hit("cell.taken").map_err(Error::io("go on in", &cell.dir))?;
+    failpoint::hit("cell.taken").map_err(Error::io("continue in", &cell.dir))?;
     match taken {
         Ok(pushed) => {
             // A failed removal is repeated later: the name says that the cell was imported.
@@ -198,7 +198,7 @@ fn tell_left(workspace: &Workspace, run: &Metadata, left: &CellLeft) -> Result<(
     let gone = left
         .gone
         .iter()
-        .map(|what| format!("it changed {what} in its run only: the change is discarded"));
+        .map(|part| format!("it changed {part} in its run only: the change is discarded"));
     kept.chain(gone)
         .try_for_each(|cause| note(workspace, &run.task, &run.run, cause))
 }
@@ -243,7 +243,7 @@ fn keep_bundles(
 ) -> Result<(), Error> {
     for bundle in bundles {
         let folder = Artifacts::create(&workspace.board, run)?.path(SUBMODULES);
-        files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+        files::make_own_folder(&folder).map_err(Error::io("create the folder", &folder))?;
         let kept = folder.join(&bundle.name);
         let part = kept.with_extension("part");
         let mut source = files::open(&bundle.file).map_err(Error::io("read", &bundle.file))?;

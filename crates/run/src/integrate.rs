@@ -227,7 +227,8 @@ fn attempt(
         Err(GitError::CheckedOut { path, .. }) => return checked_out(workspace, &path).map(Some),
         Err(error) => return Err(error.into()),
     }
-    failpoint::hit("integrate.advanced").map_err(Error::io("go on in", workspace.board.dir()))?;
+    failpoint::hit("integrate.advanced")
+        .map_err(Error::io("continue in", workspace.board.dir()))?;
     arrive(workspace, task, &merged, &left_out).map(Some)
 }
 

@@ -377,13 +377,13 @@ impl ChannelFailure {
 
 /// Logs the first failure, and giving up. Errors are ignored: an unwritable board is reported elsewhere.
 fn note_failure(workspace: &Workspace, channel: &str, failure: &ChannelFailure) {
-    let what = match failure.is_given_up() {
+    let state = match failure.is_given_up() {
         true => "failed for a day: its notices are dropped",
         false if failure.tries == 1 => "failed; it will be retried",
         false => return,
     };
     let cause = Some(format!(
-        "the channel `{channel}` of `notify` {what}: {}",
+        "the channel `{channel}` of `notify` {state}: {}",
         failure.why
     ));
     drop(workspace.board.note(Entry {

@@ -117,9 +117,9 @@ impl<'a> Preflight<'a> {
             return Ok(());
         };
         let place = root.display();
-        if let Some(what) = used_up(&disk) {
+        if let Some(resource) = used_up(&disk) {
             return Err(NotReady::new(
-                format!("no {what} left on the disk of {place}"),
+                format!("no {resource} left on the disk of {place}"),
                 "make room",
             ));
         }
@@ -617,7 +617,7 @@ mod tests {
     #[test]
     fn a_disk_is_full_without_space_or_inodes() {
         let disk = statvfs("/").expect("it is there");
-        for (blocks, available, files, inodes, what) in [
+        for (blocks, available, files, inodes, resource) in [
             (9, 1, 9, 1, None),
             (9, 0, 9, 1, Some("space is")),
             (9, 1, 9, 0, Some("inodes are")),
@@ -633,7 +633,7 @@ mod tests {
             };
             assert_eq!(
                 used_up(&disk),
-                what,
+                resource,
                 "{blocks} {available} {files} {inodes}"
             );
         }

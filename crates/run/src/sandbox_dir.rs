@@ -74,7 +74,7 @@ impl Cell {
     /// Creates it for a run in `worktree` without a sandbox.
     pub fn make_open(&self, workspace: &Workspace, worktree: &Path) -> Result<(), Error> {
         for folder in [workspace.board.cells(), self.dir.clone()] {
-            files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+            files::make_own_folder(&folder).map_err(Error::io("create the folder", &folder))?;
         }
         Ok(workspace.repository()?.enter_cell(worktree, &self.git())?)
     }
@@ -86,8 +86,9 @@ impl Cell {
         worktree: &Path,
         state: &ProgramState,
     ) -> Result<(), Error> {
-        let making =
-            |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));
+        let making = |path: &Path| {
+            files::make_own_folder(path).map_err(Error::io("create the folder", path))
+        };
         making(&workspace.board.cells())?;
         for folder in [
             self.dir.clone(),

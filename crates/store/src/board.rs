@@ -237,7 +237,7 @@ impl Board {
         let ignore = self.dir.join(".gitignore");
         // Written first, so that a crash leaves nothing that git would show.
         if self.is_volatile() && !ignore.exists() {
-            files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
+            files::make_folder(&self.dir).map_err(Error::io("create the folder", &self.dir))?;
             replace_own(&ignore, HIDES_ALL.as_bytes())?;
         }
         // Without a repository the private part is the board itself, which other users may read.
@@ -246,7 +246,7 @@ impl Board {
             .into_iter()
             .chain(VOLATILE.map(|folder| self.dir.join(folder)));
         for path in folders.chain(PRIVATE.map(|folder| self.private.join(folder))) {
-            files::make_own_folder(&path).map_err(Error::io("make the folder", &path))?;
+            files::make_own_folder(&path).map_err(Error::io("create the folder", &path))?;
         }
         Ok(())
     }

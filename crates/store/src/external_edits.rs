@@ -737,8 +737,8 @@ fn merged(
     let names;
     (merged.text, names) = without_archived(&merged.text, &newest, &archived);
     if !names.is_empty() {
-        let what = "an older text was saved; archived items stay archived";
-        entries.push(note(format!("{what}: {}", listed(&names))));
+        let text = "an older text was saved; archived items stay archived";
+        entries.push(note(format!("{text}: {}", listed(&names))));
     }
     if base.is_undo {
         entries.push(note(TAKEN_BACK.to_owned()));
@@ -771,8 +771,8 @@ fn merged(
             .status()
     });
     if !stay_ended.is_empty() {
-        let what = "items that a run has ended keep their status, regardless of their boxes";
-        entries.push(note(format!("{what}: {}", listed(&stay_ended))));
+        let text = "items that a run has ended keep their status, regardless of their boxes";
+        entries.push(note(format!("{text}: {}", listed(&stay_ended))));
     }
     let text = with_appended(Some(ours), typed.clone(), &|id| {
         come.contains(id) || copies.all.contains_key(id)

@@ -78,7 +78,7 @@ impl Log {
         // If the clock was set back, the newest file is continued, so that the log stays in order of days.
         let mut days = days(&folder)?;
         if days.is_empty() {
-            files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+            files::make_folder(&folder).map_err(Error::io("create the folder", &folder))?;
         }
         let mut log = match days.pop_if(|newest| *newest >= today) {
             Some(newest) => Log::open_file(&newest)?,

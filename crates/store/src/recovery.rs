@@ -251,7 +251,7 @@ pub(super) fn text_lines(text: &str) -> impl Iterator<Item = &str> {
 
 fn make_folder(board: &Board) -> Result<(), Error> {
     let folder = board.path(FOLDER);
-    files::make_folder(&folder).map_err(Error::io("make the folder", &folder))
+    files::make_folder(&folder).map_err(Error::io("create the folder", &folder))
 }
 
 /// Replays the archiving of items of one queue. Idempotent; an item that a person changed since stays.

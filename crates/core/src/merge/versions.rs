@@ -147,14 +147,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns an item's `text` with a marker that the other side's `what` is `theirs`.
+/// Returns an item's `text` with a marker that the other side's `part` is `theirs`.
 pub(super) fn marked(
     text: String,
-    [what, theirs]: [&str; 2],
+    [part, theirs]: [&str; 2],
     indent: usize,
     newline: &str,
 ) -> String {
-    let start = format!("{MARK}{what}: ");
+    let start = format!("{MARK}{part}: ");
     let mark = format!("{start}{} -->", theirs.replace("-->", "--&gt;"));
     if text.contains(&mark) {
         return text;

@@ -72,7 +72,7 @@ impl Flaw {
         } else {
             ""
         };
-        let hint = format!("take the `#` away before `{above}:` in line {line}{there}");
+        let hint = format!("remove the `#` before `{above}:` in line {line}{there}");
         Some(Flaw::at(
             path.to_owned(),
             text,
@@ -273,7 +273,7 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
     };
     let hint = match nearest(word, known.iter().copied()) {
         Some(guess) => format!("did you mean `{guess}`?"),
-        None if known.is_empty() => "take it out: nothing can be set here".to_owned(),
+        None if known.is_empty() => "remove it: nothing can be set here".to_owned(),
         None => format!("one of: {}", known.join(", ")),
     };
     (message, Some(hint))

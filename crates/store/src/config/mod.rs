@@ -540,22 +540,22 @@ impl Config {
                 ));
             }
         }
-        if let Some((name, what, hint)) = self
+        if let Some((name, fault, hint)) = self
             .rules
             .iter()
-            .find_map(|(name, rule)| rule.fault().map(|(what, hint)| (name, what, hint)))
+            .find_map(|(name, rule)| rule.fault().map(|(fault, hint)| (name, fault, hint)))
         {
             return Some((
                 vec!["rules", name],
-                format!("the rule `{name}` has {what}"),
+                format!("the rule `{name}` has {fault}"),
                 hint.to_owned(),
             ));
         }
         for (name, channel) in &self.notify {
-            if let Some((what, hint)) = channel.fault() {
+            if let Some((fault, hint)) = channel.fault() {
                 return Some((
                     vec!["notify", name],
-                    format!("`{name}` {what}"),
+                    format!("`{name}` {fault}"),
                     hint.to_owned(),
                 ));
             }
@@ -670,7 +670,7 @@ impl Config {
                 return Some((
                     vec!["names"],
                     format!("duplicate name `{name}`"),
-                    "take one out".to_owned(),
+                    "remove one".to_owned(),
                 ));
             }
         }
@@ -681,7 +681,7 @@ impl Config {
 const NAMES_ARE: &str =
     "names of variables, such as [DATABASE_URL, \"AWS_*\"]: a `*` stands at the end";
 
-const AMOUNTS_ARE: &str = "write a number that is not negative, such as 2.50; leave it out where nothing is to be limited";
+const AMOUNTS_ARE: &str = "write a number from 0, such as 2.50, or remove the key for no limit";
 
 fn not_an_amount(key: &str) -> String {
     format!("invalid amount for `{key}`")
