@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     if !has_terminal && !context.is_dry {
         let message = "--chat needs a terminal, and standard input is not one";
         let hint = format!(
-            "to send a message instead: tavern tell {name} \"…\"; to have it worked on: tavern agent --once"
+            "to send a message instead: tavern tell {name} \"…\"; to run an agent: tavern agent --once"
         );
         return Err(CliError::usage(message, hint));
     }

@@ -252,7 +252,7 @@ impl Context {
                 format!("name an existing one: {flag}{}", quoted(near))
             }
             Some(near) => format!(
-                "name an existing one: {flag}{}; to make it: tavern add {flag}{name} --create \"…\"",
+                "name an existing one: {flag}{}; to create it: tavern add {flag}{name} --create \"…\"",
                 quoted(near)
             ),
             None => "write a list first: echo '- [ ] Say hello' > TODO.md".to_owned(),

@@ -299,7 +299,7 @@ pub(super) fn look(
                         format!("agents skip it; make it pending: tavern release {id} --force")
                     }
                     None => {
-                        "agents skip it; to have it worked on, move it under Pending".to_owned()
+                        "agents skip it; to have agents take it, move it under Pending".to_owned()
                     }
                 };
                 Problem::warning("typed-as-held", item.head.clone(), message, hint)

@@ -226,7 +226,7 @@ fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
         let (name, queue) = (&schedule.name, quoted(&*format::words(&schedule.queue)));
         let message = format!("`{name}` adds to queue {queue}, which does not exist");
         let hint = Some(format!(
-            "make it: tavern add --queue {queue} --create \"…\""
+            "create it: tavern add --queue {queue} --create \"…\""
         ));
         let path = shown(&board.path(SCHEDULES), faults.here);
         found.push(Fault::whole(

@@ -22,8 +22,8 @@ fn a_place_that_is_no_board() {
     let plain = Scratch::repository();
     let bare = Scratch::empty();
     bare.git(&["init", "--quiet", "--bare", "."]);
-    let no_repository = "error: `~` is not in a git repository\nhint: make one with `git init` and a first commit, or cd into one\n";
-    let no_board = "error: no board in `~`\nhint: make one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
+    let no_repository = "error: `~` is not in a git repository\nhint: create one with `git init` and a first commit, or cd into one\n";
+    let no_board = "error: no board in `~`\nhint: create one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
     let is_bare = "error: `~` is a bare repository: a board needs a main work tree\nhint: clone it, and run Tavern in the clone\n";
     let (spawn, report) = (
         "tavern-spawn T-1 --token 1",

@@ -620,7 +620,7 @@ fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
         ("role: a: b", "the front matter can't be read:"),
         (
             "done_when: test -e a.txt",
-            "`done_when` is a key of items, and has no effect here; write it at each item",
+            "`done_when` is a key of items, and has no effect here; set it on each of the items",
         ),
     ] {
         let scratch = Scratch::shell(&format!("---\n{front}\n---\n{}", item("T-1: a")), "");
@@ -1003,7 +1003,7 @@ fn what_a_person_is_doing_is_left_to_them() {
     assert!(scratch.read("TODO.md").contains(&mine));
     let checked = scratch.run("tavern-check", &["TODO.md"]).ends(0);
     checked
-        .says("this is not held")
+        .says("no agent holds this")
         .says("move it under Pending")
         .says("tavern release T-7 --force");
     scratch

@@ -104,7 +104,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
     let drained = drained.says("Board.md:7: `Задачи` is not a lane, so agents skip the item under it: `kanban-plugin` in the front matter makes this a board\nhint: write `lanes: {Задачи: pending}` in the front matter, or another lane in place of pending:");
     drained
         .says("`В работе (2)` is not a lane")
-        .says("`Сделано` is not a lane, so the 2 items under it")
+        .says("`Сделано` is not a lane, so agents skip the 2 items under it")
         .says_not("Готово");
     assert_eq!(scratch.read("Board.md"), text);
     scratch

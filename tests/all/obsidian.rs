@@ -141,7 +141,7 @@ fn what_waits_for_what_is_left_alone_says_so() {
     scratch
         .run("tavern-claim", &["--queue", "Tasks.md", "--task", "T-5"])
         .ends(3)
-        .says("`T-5` can't be taken: it is struck out\nhint: to have it worked, take the `~~` from its title: tavern edit T-5\n");
+        .says("`T-5` can't be taken: it is struck out\nhint: to have agents take it, remove the `~~` from its title: tavern edit T-5\n");
     // Ticked it is done.
     scratch.write("Tasks.md", scratch.read("Tasks.md").replace("[-]", "[x]"));
     scratch

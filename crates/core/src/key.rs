@@ -26,7 +26,7 @@ pub enum Shape {
     Expected,
     Count,
     Time,
-    /// A length of time.
+    /// A duration.
     Period,
     Status,
     /// `draft` or `pending`.

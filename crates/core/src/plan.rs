@@ -373,7 +373,7 @@ impl Judge<'_, '_> {
                 "planned-part",
                 part.head.clone(),
                 message,
-                "make it an item of its own, without indentation",
+                "make it a separate item, without indentation",
             );
         }
     }

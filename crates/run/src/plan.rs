@@ -86,7 +86,7 @@ pub fn look(workspace: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (Ru
         return (RunResult::failed(why), String::new());
     }
     if held.task.id.as_str().len() + ".9999".len() > MAX_ID {
-        let why = "its own ID is too long for items to be named after it: give it a shorter one";
+        let why = "its ID is too long as a prefix of new IDs: give it a shorter one";
         return (RunResult::failed(why), String::new());
     }
     let may_plan = |role: &Role| {
