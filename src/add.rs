@@ -197,7 +197,7 @@ impl Verb for Args {
             .find_map(|item| Some((item, document.left_out(item)?)))
         {
             let (means, title) = (meaning_of_mark(mark), document.title(item));
-            let message = format!("an item that is {means} is not worked: `{title}`");
+            let message = format!("agents skip an item that is {means}: `{title}`");
             return Err(CliError::usage(
                 message,
                 format!("leave out the `{mark}` around its title"),
@@ -467,10 +467,10 @@ impl Typed {
             let hint = "add them one by one, or write them into the queue's file, which you may edit at any time";
             return Err(CliError::usage("one item at a time", hint));
         }
-        let open = "a new item is open: leave its box empty";
+        let open = "a new item is open: write an empty box, `[ ]`";
         if item.checked || !parse(text).0.own.is_empty() {
             return Err(CliError::usage(
-                "the item is ticked, or marked as its owner's own",
+                "the item is ticked, or in a custom state",
                 open,
             ));
         }

@@ -43,52 +43,52 @@ impl Verb for Args {
         }
         let board = context.board()?;
         context.holds_nothing(&board)?;
-        let mut site = context.site(board)?;
-        self.program.choose(&mut site);
+        let mut workspace = context.site(board)?;
+        self.program.choose(&mut workspace);
         if let Some(drain) = self.drain {
             // Output to the terminal would overwrite the drain's display.
             process::leave_terminal();
             if !process::end_with_parent(drain)? {
-                site.interrupt.raise(InterruptCause::Terminated);
+                workspace.interrupt.raise(InterruptCause::Terminated);
             }
         }
-        let role = site.role(&self.role)?.clone();
+        let role = workspace.role(&self.role)?.clone();
         // A drain without names means all queues of the board.
         let names = if self.drain.is_none() {
-            Context::names_for(&site, &self.role, &self.queues)?
+            Context::names_for(&workspace, &self.role, &self.queues)?
         } else {
             self.queues.clone()
         };
-        let queues = context.queues(&site.board, &names)?;
-        tell_removed(context, &site.board);
-        site.named.clone_from(&queues);
-        Trust::of(&site)
+        let queues = context.queues(&workspace.board, &names)?;
+        tell_removed(context, &workspace.board);
+        workspace.named.clone_from(&queues);
+        Trust::of(&workspace)
             .settings()
             .map_err(tavern_run::Error::from)?;
         queues
             .iter()
-            .try_for_each(|queue| site.board.remember(queue))?;
+            .try_for_each(|queue| workspace.board.remember(queue))?;
         // Later, an unreadable queue does not block the others; at the start the user should know.
         queues
             .iter()
             .filter(|queue| queue.path.exists())
-            .try_for_each(|queue| site.board.can_open(queue))?;
-        let begun = preflight::begin(&site, &self.role)?;
+            .try_for_each(|queue| workspace.board.can_open(queue))?;
+        let begun = preflight::begin(&workspace, &self.role)?;
         // Shells that an agent program leaves behind become children of this process, so it can end them.
         process::adopt_orphans()?;
         let on_empty = if self.until_empty || self.once {
             EmptyBehavior::Terminate
         } else {
-            on_empty(&site, &queues)?
+            on_empty(&workspace, &queues)?
         };
-        let (name, slot) = take_name(&site, self.name.as_deref(), &self.role, &queues)?;
-        site.board = site.board.acted_on_by(Some(name.clone()));
+        let (name, slot) = take_name(&workspace, self.name.as_deref(), &self.role, &queues)?;
+        workspace.board = workspace.board.acted_on_by(Some(name.clone()));
         let since = self.since.unwrap_or_else(clock::now);
-        site.config.budget.own = self
+        workspace.config.budget.own = self
             .caps
             .own(since, self.drain.is_none().then(|| name.clone()));
         let agent = Agent {
-            site: &site,
+            workspace: &workspace,
             name: name.clone(),
             role: self.role.clone(),
             queues: (!names.is_empty()).then_some(queues),
@@ -100,7 +100,7 @@ impl Verb for Args {
                 print(context, &name, event);
                 // The drain learns of it too late: the agent would have taken the next item by then.
                 if self.fail_fast && event.gives_up().is_some() {
-                    site.interrupt.raise(InterruptCause::Stopped);
+                    workspace.interrupt.raise(InterruptCause::Stopped);
                 }
             },
             slot,
@@ -113,7 +113,7 @@ impl Verb for Args {
             .doubt_line()
             .iter()
             .for_each(|doubt| context.out.note(format!("{name}: {doubt}")));
-        obey_stop(&site)?;
+        obey_stop(&workspace)?;
         let why = match agent.work()? {
             End::Enough | End::Interrupted => None,
             End::Capped(used) => {
@@ -144,12 +144,16 @@ impl Verb for Args {
 /// # Errors
 /// Fails if changes from git are untrusted, its program is missing, the board is stopped or this shell holds
 /// an item.
-pub(super) fn may_begin(context: &Context, site: &Workspace, role: &str) -> Result<(), CliError> {
-    context.holds_nothing(&site.board)?;
-    Trust::of(site)
+pub(super) fn may_begin(
+    context: &Context,
+    workspace: &Workspace,
+    role: &str,
+) -> Result<(), CliError> {
+    context.holds_nothing(&workspace.board)?;
+    Trust::of(workspace)
         .settings()
         .map_err(tavern_run::Error::from)?;
-    if let Switch::Stopped(reason) | Switch::Paused(reason) = site.board.switch() {
+    if let Switch::Stopped(reason) | Switch::Paused(reason) = workspace.board.switch() {
         let reason = if reason.is_empty() {
             "it is paused"
         } else {
@@ -158,7 +162,7 @@ pub(super) fn may_begin(context: &Context, site: &Workspace, role: &str) -> Resu
         let message = format!("no new runs start here: {reason}");
         return Err(CliError::refused(message, "tavern resume"));
     }
-    preflight::begin(site, role)?;
+    preflight::begin(workspace, role)?;
     Ok(())
 }
 
@@ -168,18 +172,18 @@ pub(super) fn may_begin(context: &Context, site: &Workspace, role: &str) -> Resu
 /// All names are taken, or the board can't be written.
 pub(super) fn work_item(
     context: &Context,
-    mut site: Workspace,
+    mut workspace: Workspace,
     role: &str,
     queue: &Queue,
     item: &TaskId,
 ) -> Result<End, CliError> {
     process::adopt_orphans()?;
     let queues = vec![queue.clone()];
-    let (name, slot) = take_name(&site, None, role, &queues)?;
-    site.board = site.board.acted_on_by(Some(name.clone()));
-    obey_stop(&site)?;
+    let (name, slot) = take_name(&workspace, None, role, &queues)?;
+    workspace.board = workspace.board.acted_on_by(Some(name.clone()));
+    obey_stop(&workspace)?;
     let agent = Agent {
-        site: &site,
+        workspace: &workspace,
         name: name.clone(),
         role: role.to_owned(),
         queues: Some(queues),
@@ -194,12 +198,13 @@ pub(super) fn work_item(
 }
 
 /// Returns the setting of the queues if they all agree, else that of config.yaml.
-fn on_empty(site: &Workspace, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
-    let general = site.config.empty_behavior;
+fn on_empty(workspace: &Workspace, queues: &[Queue]) -> Result<EmptyBehavior, CliError> {
+    let general = workspace.config.empty_behavior;
     let mut said = Vec::new();
     for queue in queues {
         said.push(
-            site.board
+            workspace
+                .board
                 .read(queue)?
                 .content
                 .parse()

@@ -33,56 +33,59 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
     if !has_terminal && !context.is_dry {
         let message = "--chat needs a terminal, and standard input is not one";
         let hint = format!(
-            "to send a message instead: tavern tell {name} \"…\"; to have it worked on: tavern agent --once"
+            "to send a message instead: tavern tell {name} \"…\"; to run an agent: tavern agent --once"
         );
         return Err(CliError::usage(message, hint));
     }
-    let mut site = context.quick_site(context.board()?)?;
-    args.program.choose(&mut site);
-    let task = &context.id_of(&site.board, name)?;
-    let found = site.board.task(task)?;
+    let mut workspace = context.quick_site(context.board()?)?;
+    args.program.choose(&mut workspace);
+    let task = &context.id_of(&workspace.board, name)?;
+    let found = workspace.board.task(task)?;
     // The item's own role, unless the user named another.
     let role_name = found
         .task
         .role
         .filter(|_| args.role == DEFAULT_ROLE)
         .unwrap_or_else(|| args.role.clone());
-    let role = site.role(&role_name)?.clone();
-    Trust::of(&site).item_of(&found.queue, &site.board.task(task)?.task)?;
-    let look = Preflight::of(&site);
+    let role = workspace.role(&role_name)?.clone();
+    Trust::of(&workspace).item_of(&found.queue, &workspace.board.task(task)?.task)?;
+    let look = Preflight::of(&workspace);
     look.disk().and_then(|()| look.set_up())?;
-    sandbox::try_out(&site, &role)?;
-    let queues = context.queues(&site.board, &args.queues)?;
-    let (name, slot) = take_name(&site, args.name.as_deref(), &role_name, &queues)?;
+    sandbox::try_out(&workspace, &role)?;
+    let queues = context.queues(&workspace.board, &args.queues)?;
+    let (name, slot) = take_name(&workspace, args.name.as_deref(), &role_name, &queues)?;
     let seek = ClaimRequest {
         is_chat: true,
         item: Some(NamedItem::Id(task.clone())),
-        ..site.seek(&name, &role_name, Some(queues))?
+        ..workspace.seek(&name, &role_name, Some(queues))?
     };
     let missing = || tavern_store::Error::NoTask(task.clone());
-    look.runner(&site.runner_of(&site.board.task(task)?.task, &role), &role)?;
+    look.runner(
+        &workspace.runner_of(&workspace.board.task(task)?.task, &role),
+        &role,
+    )?;
     // Ctrl-C is for the program that has the terminal; closing the terminal ends both.
     signals::forward(&[SIGINT, SIGQUIT], &Interrupt::new())?;
-    signals::forward(&[SIGTERM, SIGHUP], &site.interrupt)?;
-    let held = site
+    signals::forward(&[SIGTERM, SIGHUP], &workspace.interrupt)?;
+    let held = workspace
         .board
         .claim(&seek, &|_, _, _, _| Ok(()))?
         .map_err(|_| missing())?;
     if context.is_dry {
-        let line = launch(&site, &held)?.command_line()?;
+        let line = launch(&workspace, &held)?.command_line()?;
         context
             .out
             .record(&line, Painted::whole(&line.to_string()))?;
         return Ok(Exit::Done);
     }
     let doing = format!("talks with a person: {}", held.task.title);
-    let heartbeat = Heartbeat::start(&site.board, &held.lease)?;
+    let heartbeat = Heartbeat::start(&workspace.board, &held.lease)?;
     let talked = talk(
-        &site,
+        &workspace,
         &held,
         &heartbeat,
         |run| {
-            let prompt = site.board.run_dir(&run.run).join("prompt.md");
+            let prompt = workspace.board.run_dir(&run.run).join("prompt.md");
             context.out.note(format!(
                 "{name} holds {task} while you talk, with runner {}; its prompt: {}",
                 run.runner,
@@ -92,7 +95,7 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
         // The agent file is only a display; the lease has the same facts.
         || {
             drop(show_agent(
-                &site.board,
+                &workspace.board,
                 &name,
                 &role_name,
                 Some(&held),
@@ -101,8 +104,8 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
         },
     );
     drop(heartbeat);
-    site.board.remove_agent(&name);
-    let after = hand_back(&site, &held)?;
+    workspace.board.remove_agent(&name);
+    let after = hand_back(&workspace, &held)?;
     drop(slot);
     let Talked {
         run,
@@ -131,24 +134,29 @@ pub(super) fn run(args: &Args, context: &Context, name: &ItemName) -> Result<Exi
         ),
     )?;
     let queue = &held.queue;
-    let mut lacks =
-        needs::lacks(context, &site.board, &NamedItem::Id(task.clone()), queue).into_iter();
+    let mut lacks = needs::lacks(
+        context,
+        &workspace.board,
+        &NamedItem::Id(task.clone()),
+        queue,
+    )
+    .into_iter();
     let lacking = lacks.find_map(|lack| hints::lack(&lack, Some(task), Some(&queue.id)));
     let ready = || (after.status() == Status::Pending).then(|| "tavern agent --once".to_owned());
     lacking
         .or_else(ready)
         .iter()
         .for_each(|next| context.out.note(format!("to go on: {next}")));
-    Ok(site.interrupt.cause().map_or(Exit::Done, Exit::from))
+    Ok(workspace.interrupt.cause().map_or(Exit::Done, Exit::from))
 }
 
 /// Returns the item as before the chat. Events during the chat, under this claim's token or by others, are
 /// kept.
-fn hand_back(site: &Workspace, held: &Claimed) -> Result<Task, CliError> {
+fn hand_back(workspace: &Workspace, held: &Claimed) -> Result<Task, CliError> {
     let retry = Retry {
         blame: Blame::Nobody,
         not_before: None,
-        most: site.config.max_returns,
+        most: workspace.config.max_returns,
     };
     let event = Event::Return {
         token: held.lease.token,
@@ -159,9 +167,9 @@ fn hand_back(site: &Workspace, held: &Claimed) -> Result<Task, CliError> {
         agent: Some(held.lease.agent.clone()),
         run: Some(run_name(&held.task.id, held.lease.token)),
     };
-    match site.board.submit(&held.task.id, &event, &note) {
+    match workspace.board.submit(&held.task.id, &event, &note) {
         Ok(done) => Ok(done.task),
-        Err(tavern_store::Error::Refused(_)) => Ok(site.board.task(&held.task.id)?.task),
+        Err(tavern_store::Error::Refused(_)) => Ok(workspace.board.task(&held.task.id)?.task),
         Err(error) => Err(error.into()),
     }
 }

@@ -102,8 +102,8 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board()?;
-        let mut site = context.light_site(board.clone())?;
-        site.runner.clone_from(&self.runner);
+        let mut workspace = context.light_site(board.clone())?;
+        workspace.runner.clone_from(&self.runner);
         let name = self.item.as_ref().or(self.task.as_ref());
         let item = name.map(|name| context.item(&board, name)).transpose()?;
         if let (Some(name), Some(NamedItem::At { queue, .. })) = (name, &item)
@@ -120,7 +120,7 @@ impl Verb for Args {
             (Some(NamedItem::At { queue, .. }), _) => {
                 vec![queue.path.to_string_lossy().into_owned()]
             }
-            (None, Some(role)) => Context::names_for(&site, role, &self.queues)?,
+            (None, Some(role)) => Context::names_for(&workspace, role, &self.queues)?,
             _ => self.queues.clone(),
         };
         // All of the board's queues are found by the claim itself.
@@ -129,13 +129,13 @@ impl Verb for Args {
         } else {
             Some(context.queues(&board, &names)?)
         };
-        site.named = queues.clone().unwrap_or_default();
+        workspace.named = queues.clone().unwrap_or_default();
         let deadline = match &self.wait {
             Some(Some(period)) => Deadline::after(period.duration()),
             Some(None) => Deadline::NEVER,
             None => Deadline::after(Duration::ZERO),
         };
-        let mut seek = self.seek(&site, queues.clone(), item)?;
+        let mut seek = self.seek(&workspace, queues.clone(), item)?;
         // A shell makes background commands ignore interrupts; a wait has to end on them anyway.
         let interrupt = self
             .wait
@@ -147,7 +147,7 @@ impl Verb for Args {
         self.wait.map_or(Ok(()), |_| board.make_folders())?;
         let mut next_reap = Deadline::after(Duration::ZERO);
         // Without config.yaml the claim follows the defaults.
-        let mut has_told = site.settings.is_empty();
+        let mut has_told = workspace.settings.is_empty();
         if has_told {
             tell_removed(context, &board);
         }
@@ -163,7 +163,7 @@ impl Verb for Args {
             if watch.is_some() && names.is_empty() {
                 // A queue may have been created meanwhile.
                 queues = Some(board.queues_by_priority()?);
-                site.named = queues.clone().unwrap_or_default();
+                workspace.named = queues.clone().unwrap_or_default();
                 seek.queues.clone_from(&queues);
             }
             if let Some(pid) = self
@@ -189,7 +189,7 @@ impl Verb for Args {
                 }
                 (None, paused)
             } else {
-                let look = Preflight::of(&site);
+                let look = Preflight::of(&workspace);
                 if seek.is_for_program {
                     look.disk()?;
                 }
@@ -207,11 +207,11 @@ impl Verb for Args {
                 match board.claim(&seek, &is_ready)? {
                     Ok(held) => {
                         let told = print(context, &board, &held, self.runner.as_deref());
-                        let exit = told.inspect_err(|_| give_back(&site, &held))?;
+                        let exit = told.inspect_err(|_| give_back(&workspace, &held))?;
                         // An item that was not named was checked before the claim.
                         if seek.item.is_some()
                             && let Err(untrusted) =
-                                Trust::of(&site).item_of(&held.queue, &held.task)
+                                Trust::of(&workspace).item_of(&held.queue, &held.task)
                         {
                             context.out.note(format!(
                                 "{untrusted}; {}",
@@ -237,7 +237,7 @@ impl Verb for Args {
                         if !mem::replace(&mut has_told, true) {
                             tell_removed(context, &board);
                         }
-                        (nothing.look_again(), explain(&site, &seek, &nothing)?)
+                        (nothing.look_again(), explain(&workspace, &seek, &nothing)?)
                     }
                 }
             };
@@ -263,21 +263,21 @@ impl Verb for Args {
 impl Args {
     fn seek(
         &self,
-        site: &Workspace,
+        workspace: &Workspace,
         queues: Option<Vec<Queue>>,
         item: Option<NamedItem>,
     ) -> Result<ClaimRequest, CliError> {
         let role = self.role.clone().unwrap_or_else(|| DEFAULT_ROLE.to_owned());
-        site.role(&role)?;
+        workspace.role(&role)?;
         Ok(ClaimRequest {
             agent: self.agent.clone().unwrap_or_else(person),
-            roles: site.config.known_roles(),
+            roles: workspace.config.known_roles(),
             is_chat: false,
             queues,
             // Otherwise the worker is unknown: a person may take anything.
             is_for_program: item.is_none() && (self.role.is_some() || self.runner.is_some()),
             item,
-            seconds: seconds(self.lease.unwrap_or(site.config.lease)),
+            seconds: seconds(self.lease.unwrap_or(workspace.config.lease)),
             holder: self
                 .pid
                 .map_or_else(tavern_store::no_process, tavern_store::holder),
@@ -319,11 +319,11 @@ fn lease_ends(board: &Board, next_reap: Deadline) -> Option<Timestamp> {
 }
 
 /// Returns the item: its token was never printed. If this fails too, the lease expires.
-fn give_back(site: &Workspace, Claimed { task, lease, .. }: &Claimed) {
+fn give_back(workspace: &Workspace, Claimed { task, lease, .. }: &Claimed) {
     let retry = Retry {
         blame: Blame::Nobody,
         not_before: None,
-        most: site.config.max_returns,
+        most: workspace.config.max_returns,
     };
     let reason = "the claimed item could not be printed".to_owned();
     let event = Event::Return {
@@ -331,7 +331,7 @@ fn give_back(site: &Workspace, Claimed { task, lease, .. }: &Claimed) {
         retry,
         reason,
     };
-    drop(site.board.submit(&task.id, &event, &Note::default()));
+    drop(workspace.board.submit(&task.id, &event, &Note::default()));
 }
 
 /// Returns a lease's length in whole seconds.
@@ -445,14 +445,18 @@ fn above(
 }
 
 /// Explains why nothing was claimed: for the named item, or for all.
-fn explain(site: &Workspace, seek: &ClaimRequest, nothing: &Nothing) -> Result<CliError, CliError> {
+fn explain(
+    workspace: &Workspace,
+    seek: &ClaimRequest,
+    nothing: &Nothing,
+) -> Result<CliError, CliError> {
     let queues = match &seek.queues {
         Some(queues) => queues.clone(),
-        None => site.board.queues_by_priority()?,
+        None => workspace.board.queues_by_priority()?,
     };
-    let unready = unready(site, &queues, Some(&seek.seeker()));
+    let unready = unready(workspace, &queues, Some(&seek.seeker()));
     if let Some(name) = &seek.item {
-        let found = site.board.named(name)?;
+        let found = workspace.board.named(name)?;
         let is_it = |one: &&Unready| one.queue == found.queue.id && one.line == found.line;
         let lacking = unready.iter().find(is_it).map(|one| one.foremost().clone());
         return Ok(explain_one(&found, name.id(), lacking));
@@ -460,7 +464,7 @@ fn explain(site: &Workspace, seek: &ClaimRequest, nothing: &Nothing) -> Result<C
     let (stuck, later) = stuck(unready);
     let hint = match (nothing.wake_at, stuck.first()) {
         (Some(at), _) => format!(
-            "the next one may be taken at {}; to wait: --wait",
+            "the next item can be claimed at {}; to wait: --wait",
             clock::shown(at)
         ),
         (None, Some(one)) => {
@@ -483,8 +487,8 @@ fn explain(site: &Workspace, seek: &ClaimRequest, nothing: &Nothing) -> Result<C
         (None, None) if nothing.under_way + later > 0 => {
             "all other items are held, or wait for held ones; to wait: --wait".to_owned()
         }
-        (None, None) => match site.board.removed_queues()?.first() {
-            Some(lost) => hints::of_lost(&site.board, lost),
+        (None, None) => match workspace.board.removed_queues()?.first() {
+            Some(lost) => hints::of_lost(&workspace.board, lost),
             None => "add one: tavern add \"…\"".to_owned(),
         },
     };

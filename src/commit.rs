@@ -19,15 +19,15 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let site = context.quick_site(context.board()?)?;
-        match commit_now(&site)? {
+        let workspace = context.quick_site(context.board()?)?;
+        match commit_now(&workspace)? {
             Some(commit) => {
                 let text = format!("the queues are committed as {}", commit.short());
                 context
                     .out
                     .record(&json!({ "commit": commit.as_str() }), text)?;
             }
-            None if site.board.is_volatile() => context.out.note(
+            None if workspace.board.is_volatile() => context.out.note(
                 "nothing to commit: task files are yours to commit: git commit FILE; for queues that Tavern commits: tavern init",
             ),
             None => context.out.note(

@@ -62,12 +62,12 @@ impl Verb for Args {
     const FOR_AGENTS: bool = true;
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let site = context.quick_site(context.board()?)?;
-        let task = &context.id_of(&site.board, &self.task)?;
-        let found = site.board.task(task)?;
-        let repository = site.repository()?;
-        let kept = Unmerged::of(repository, site.integration());
-        let parts = work_of(&site.board, repository, &kept, &found.task)?;
+        let workspace = context.quick_site(context.board()?)?;
+        let task = &context.id_of(&workspace.board, &self.task)?;
+        let found = workspace.board.task(task)?;
+        let repository = workspace.repository()?;
+        let kept = Unmerged::of(repository, workspace.integration());
+        let parts = work_of(&workspace.board, repository, &kept, &found.task)?;
         for part in &parts {
             let (base, tip) = (&part.base, &part.tip);
             let commits = part.commits.iter();
@@ -107,9 +107,9 @@ impl Verb for Args {
                     .note(format!("truncated; all of it: git diff {base} {tip}"));
             }
         }
-        let uncommitted = uncommitted(&site.board, repository, task, &parts)?;
+        let uncommitted = uncommitted(&workspace.board, repository, task, &parts)?;
         if let Some(PatchText { text, is_cut }) = &uncommitted {
-            let folder = site.board.worktree(task);
+            let folder = workspace.board.worktree(task);
             let record = Uncommitted {
                 task,
                 worktree: &folder,
@@ -138,12 +138,12 @@ impl Verb for Args {
 
 /// Returns the same as uncut text.
 pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<String, CliError> {
-    let site = context.quick_site(board.clone())?;
-    let (repository, task) = (site.repository()?, site.board.task(id)?.task);
+    let workspace = context.quick_site(board.clone())?;
+    let (repository, task) = (workspace.repository()?, workspace.board.task(id)?.task);
     let parts = work_of(
-        &site.board,
+        &workspace.board,
         repository,
-        &Unmerged::of(repository, site.integration()),
+        &Unmerged::of(repository, workspace.integration()),
         &task,
     )?;
     let part = |part: &WorkPart| {
@@ -159,7 +159,7 @@ pub(super) fn words(context: &Context, board: &Board, id: &TaskId) -> Result<Str
             part.patch.text
         )
     };
-    let uncommitted = uncommitted(&site.board, repository, id, &parts)?;
+    let uncommitted = uncommitted(&workspace.board, repository, id, &parts)?;
     let uncommitted = uncommitted.map(|patch| format!("{NOT_COMMITTED}{}", patch.text));
     let text: Vec<String> = parts.iter().map(part).chain(uncommitted).collect();
     Ok(if text.is_empty() {

@@ -31,7 +31,7 @@ const MARK: &str = "<!-- tavern-edit: ";
 /// After this many failed rounds the copy is kept, and no editor is opened again.
 const MOST_ROUNDS: usize = 10;
 
-/// Open a queue or an item in your editor, and merge what you save
+/// Open a queue or an item in your editor, and merge the saved text
 ///
 /// The editor is $VISUAL, $EDITOR, git's core.editor or vi. It works on a copy: agents go on meanwhile, and all changes are
 /// merged when it ends. If there is an error, it is opened again, with the error above its line.

@@ -91,13 +91,13 @@ pub struct AgentProgram {
 }
 
 impl AgentProgram {
-    pub(super) fn choose(&self, site: &mut Workspace) {
-        site.runner.clone_from(&self.runner);
-        site.model.clone_from(&self.model);
+    pub(super) fn choose(&self, workspace: &mut Workspace) {
+        workspace.runner.clone_from(&self.runner);
+        workspace.model.clone_from(&self.model);
     }
 }
 
-/// What the runs of a program may use together.
+/// Caps on the shared usage of a program's runs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct OwnCaps {
     /// End when its runs have used this many US dollars together
@@ -121,7 +121,7 @@ impl OwnCaps {
     }
 }
 
-/// What a new item is given.
+/// Keys of a new item.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct NewItemFlags {
     /// Its ID [default: a generated one]

@@ -344,7 +344,7 @@ pub struct Painted {
 }
 
 impl Painted {
-    /// Returns data whose lines are not folded.
+    /// Returns data with unfolded lines.
     pub fn whole(text: &str) -> Painted {
         Painted {
             text: for_terminal(text),

@@ -43,7 +43,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
                 format!("it is not in review; for details: tavern status {task}")
             }
             (Status::Draft, _) => {
-                format!("it is a draft; let it be worked on: tavern release {task}")
+                format!("it is a draft; let agents work on it: tavern release {task}")
             }
             _ => format!("for details: tavern status {task}"),
         },
@@ -77,7 +77,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
                 .to_owned()
         }
         Refusal::TooMany { .. } => {
-            "do it within the item, or put more into one child; the limit is `children: {most: …}` in config.yaml"
+            "do it within the item, or give one child more work; the limit is `children: {most: …}` in config.yaml"
                 .to_owned()
         }
         Refusal::TooManyToday { .. } => {
@@ -91,7 +91,7 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
 /// Returns the hint after an error of the store.
 pub(super) fn store(error: &Error) -> Option<String> {
     Some(match error {
-        Error::NoRepository(_) => "make one with `git init` and a first commit, or cd into one".into(),
+        Error::NoRepository(_) => "create one with `git init` and a first commit, or cd into one".into(),
         Error::Bare(_) => "clone it, and run Tavern in the clone".into(),
         Error::NoWorktree(git_dir) => {
             let git_dir = quoted(git_dir);
@@ -100,10 +100,10 @@ pub(super) fn store(error: &Error) -> Option<String> {
             )
         }
         Error::OlderBoard(_) => "end its programs, then bring it up to date: tavern init".into(),
-        Error::NoBoard(_) => "make one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
+        Error::NoBoard(_) => "create one with `tavern init`, or work a plain file with `tavern drain TODO.md`".into(),
         Error::Io { source, path, .. } => return not_written(path, source.kind()),
         Error::Busy(_) => "try again; to see its holder: fuser .git/tavern/lock".into(),
-        Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to make it: tavern add --queue {} --create \"…\"", quoted(name)),
+        Error::NoQueue(name) if !name.contains(['/', '.']) => format!("to create it: tavern add --queue {} --create \"…\"", quoted(name)),
         Error::NoQueue(_) => "list the queues with `tavern queue`, or give a path such as TODO.md; if it was removed: tavern check --fix".into(),
         Error::Folder(name) => format!("name a file in it, such as {}/TODO.md", name.trim_end_matches('/')),
         Error::NotText { path, .. } => {
@@ -122,7 +122,7 @@ pub(super) fn store(error: &Error) -> Option<String> {
             format!("list the items: tavern list {}", quoted(queue))
         }
         Error::Quarantined { .. } | Error::Damaged { .. } => "see where and why with `tavern check`".into(),
-        Error::NoLane(_) => "say in its front matter which heading is one, such as `lanes: {Offen: pending}`".into(),
+        Error::NoLane(_) => "name one in its front matter, such as `lanes: {Offen: pending}`".into(),
         Error::Taken(_) => "choose another ID, or leave it out to have one generated".into(),
         Error::Archived { task, status: Status::Dead } => format!("bring it back: tavern retry {task}"),
         Error::Archived { task, .. } => format!("bring it back: tavern reopen {task}"),
@@ -191,12 +191,12 @@ fn obstacle(obstacle: &Obstacle) -> String {
 /// Describes the next step for approved work, as a suffix of a sentence.
 pub(super) fn approved(board: &Board, task: &TaskId) -> String {
     let is_alive = |agent: &AgentFile| life(&agent.holder) != Life::Gone;
-    let who = if board.agents().iter().any(is_alive) {
+    let agent = if board.agents().iter().any(is_alive) {
         "the first agent that is free"
     } else {
         "the next agent"
     };
-    format!(": {who} merges it, or now: tavern merge {task}")
+    format!(": {agent} merges it, or now: tavern merge {task}")
 }
 
 /// Returns the command that moves the file at `path` away.
@@ -267,7 +267,7 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
         }
         Lack::Status(Status::Approved) => "merge it: tavern merge".to_owned(),
         Lack::Status(Status::Draft) => {
-            of_item(&|id| format!("let it be worked on: tavern release {id}"))
+            of_item(&|id| format!("let agents work on it: tavern release {id}"))
         }
         Lack::Status(Status::Dead) => of_item(&|id| format!("bring it back: tavern retry {id}")),
         Lack::Status(Status::Completed | Status::Cancelled) => match task {
@@ -278,8 +278,10 @@ pub(super) fn lack(lack: &Lack, task: Option<&TaskId>, queue: Option<&str>) -> O
             of_item(&|id| format!("take it from its holder: tavern release {id} --force"))
         }
         Lack::Status(_) => of_item(&|id| format!("for details: tavern status {id}")),
-        Lack::Aside => "to have it worked, move it to the Pending lane".to_owned(),
-        Lack::LeftOut(mark) => format!("to have it worked, take the `{mark}` from its title{edit}"),
+        Lack::Aside => "to have agents take it, move it to the Pending lane".to_owned(),
+        Lack::LeftOut(mark) => {
+            format!("to have agents take it, remove the `{mark}` from its title{edit}")
+        }
         Lack::OwnDependency { .. } => format!("{OWN_DEPENDENCY}{edit}"),
         Lack::Answer(_) => of_item(&|id| format!("tavern answer {id} \"…\"")),
         Lack::Release(_) => of_item(&|id| format!("tavern release {id}")),
@@ -518,7 +520,7 @@ const VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["blocked", "stuck"],
-        "what waits, and for what: tavern list; one item: tavern show ID",
+        "list waiting items with their reasons: tavern list; one item: tavern show ID",
     ),
     (
         &["config", "settings"],
@@ -579,7 +581,7 @@ pub(super) fn of_aside(aside: &SetAside) -> String {
     format!("to keep it: tavern edit --accept {file}; to drop it: tavern edit --discard {file}")
 }
 
-/// Returns the hint for a known queue whose file is missing.
+/// Returns the hint for a known queue with a missing file.
 pub(super) fn of_lost(board: &Board, lost: &Lost) -> String {
     format!(
         "put it back: tavern check --fix; or forget it: rm {}",

@@ -194,14 +194,14 @@ impl Verb for Args {
             self.set_up_merging(context, &repository)?;
         }
         if is_new {
-            let what = if runner == "shell" {
+            let commands = if runner == "shell" {
                 "an item's own ```sh block".to_owned()
             } else {
                 format!("`{runner}`")
             };
             context
                 .out
-                .note(format!("agents run {what}; to use another program: tavern agent --runner NAME, or config.yaml"));
+                .note(format!("agents run {commands}; to use another program: tavern agent --runner NAME, or config.yaml"));
             // A script in an item is its owner's own, so no sandbox is proposed.
             if runner != "shell" && sandbox::works_here() {
                 context.out.note(

@@ -32,7 +32,7 @@ pub struct Args {
     pub dry_run: bool,
 }
 
-/// What is to be known.
+/// A new learning.
 #[derive(clap::Args)]
 pub struct NewLearning {
     /// The finding; `-`, or nothing, reads it from standard input
@@ -56,7 +56,7 @@ pub struct NewLearning {
     pub expires: Period,
 }
 
-/// What to do with learnings.
+/// Actions on learnings.
 #[derive(clap::Subcommand)]
 pub enum LearnCommand {
     /// List the learnings that agents receive, oldest first
@@ -140,11 +140,11 @@ impl Verb for Args {
             ));
         }
         let own = context.own_run();
-        let site = context.light_site(context.board()?)?;
-        let known = Lookup::of(&site, own.as_ref());
+        let workspace = context.light_site(context.board()?)?;
+        let known = Lookup::of(&workspace, own.as_ref());
         match self.command {
             None => {
-                let (text, source) = (said(&self.new.text)?, source(&site, own));
+                let (text, source) = (said(&self.new.text)?, source(&workspace, own));
                 let NewLearning {
                     tags,
                     scope,
@@ -153,7 +153,7 @@ impl Verb for Args {
                     ..
                 } = self.new;
                 let learning = source.learning(kind, tags, scope, &text, expires);
-                add(context, &site, &learning)?;
+                add(context, &workspace, &learning)?;
                 if learning.tags.is_empty() && learning.scope.is_empty() && learning.task.is_none()
                 {
                     context.out.note("no item receives it: pass a `--tag` of items, or a `--scope` that they touch");
@@ -182,7 +182,7 @@ impl Verb for Args {
             Some(LearnCommand::Expire { id }) => {
                 let (file, learning) = known.find(&id)?;
                 let expires = Some(known.now);
-                site.board.expire(file, known.now)?;
+                workspace.board.expire(file, known.now)?;
                 let learning = Learning {
                     expires,
                     ..learning.clone()
@@ -199,7 +199,7 @@ impl Verb for Args {
                         hint,
                     ));
                 }
-                let (text, source) = (said(&text)?, source(&site, own));
+                let (text, source) = (said(&text)?, source(&workspace, own));
                 let lifetime = old.expires.map_or(Period::default(), |_| LIFETIME);
                 let learning = source.learning(
                     old.kind,
@@ -209,8 +209,8 @@ impl Verb for Args {
                     lifetime,
                 );
                 // If killed in between, prompts have both.
-                let by = add(context, &site, &learning)?;
-                site.board.supersede(file, &by)?;
+                let by = add(context, &workspace, &learning)?;
+                workspace.board.supersede(file, &by)?;
             }
             Some(LearnCommand::Search { words }) => {
                 let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
@@ -246,9 +246,9 @@ struct Lookup<'s> {
 
 impl<'s> Lookup<'s> {
     /// An agent sees only trusted learnings.
-    fn of(site: &'s Workspace, own: Option<&OwnRun>) -> Lookup<'s> {
-        let trust = Trust::of(site);
-        let mut files = site.board.knowledge();
+    fn of(workspace: &'s Workspace, own: Option<&OwnRun>) -> Lookup<'s> {
+        let trust = Trust::of(workspace);
+        let mut files = workspace.board.knowledge();
         if own.is_some() {
             let is_trusted = |file: &KnowledgeFile| {
                 file.learning
@@ -363,7 +363,7 @@ impl<'s> Lookup<'s> {
     }
 }
 
-fn source(site: &Workspace, own: Option<OwnRun>) -> Source {
+fn source(workspace: &Workspace, own: Option<OwnRun>) -> Source {
     let task = own
         .as_ref()
         .map_or_else(held_here, |own| own.held.clone())
@@ -372,11 +372,11 @@ fn source(site: &Workspace, own: Option<OwnRun>) -> Source {
         .as_ref()
         .and_then(|own| own.agent.clone())
         .unwrap_or_else(person);
-    Source::of(site, by, task, own.map(|own| own.run))
+    Source::of(workspace, by, task, own.map(|own| own.run))
 }
 
-fn add(context: &Context, site: &Workspace, learning: &Learning) -> Result<String, CliError> {
-    let Some(id) = make_known(site, learning)? else {
+fn add(context: &Context, workspace: &Workspace, learning: &Learning) -> Result<String, CliError> {
+    let Some(id) = make_known(workspace, learning)? else {
         let message = format!("this run has noted {MOST_OF_RUN} learnings, the limit of a run");
         return Err(CliError::refused(
             message,

@@ -1,4 +1,4 @@
-//! Locates a program's board and site, from the shared flags and the surrounding folder.
+//! Locates a program's board and workspace, from the shared flags and the surrounding folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -119,14 +119,14 @@ impl Context {
         }
     }
 
-    /// Returns the board with its configuration and repository. From now on signals raise the site's interrupt.
+    /// Returns the board with its configuration and repository. From now on signals raise the workspace's interrupt.
     pub fn site(&self, board: Board) -> Result<Workspace, CliError> {
-        let mut site = Workspace::open(board, self.interrupt()?.clone())?;
-        site.todo = hints::lack;
-        Ok(site)
+        let mut workspace = Workspace::open(board, self.interrupt()?.clone())?;
+        workspace.todo = hints::lack;
+        Ok(workspace)
     }
 
-    /// Returns the site for a program with steps that need no graceful end.
+    /// Returns the workspace for a program with steps that need no graceful end.
     pub fn quick_site(&self, board: Board) -> Result<Workspace, CliError> {
         Ok(Workspace::open(board, Interrupt::new())?)
     }
@@ -189,11 +189,11 @@ impl Context {
 
     /// Returns the queues for an agent of `role`: those in `named`, else its role's. Empty means all of the board's.
     pub(super) fn names_for(
-        site: &Workspace,
+        workspace: &Workspace,
         role: &str,
         named: &[String],
     ) -> Result<Vec<String>, CliError> {
-        let of_role = &site.role(role)?.queues;
+        let of_role = &workspace.role(role)?.queues;
         Ok(if named.is_empty() { of_role } else { named }.to_vec())
     }
 
@@ -237,7 +237,10 @@ impl Context {
         }
         let path = self.here().join(name);
         if let Some(fault) = fault_of_name(&path).filter(|_| path.is_file()) {
-            let message = format!("the name of `{}` {fault}: it is not read", one_line(name));
+            let message = format!(
+                "the name of `{}` {fault}: Tavern ignores it",
+                one_line(name)
+            );
             return Err(CliError::usage(message, "give it another name"));
         }
         let file = Some(format!("{name}.md")).filter(|file| self.here().join(file).is_file());
@@ -249,7 +252,7 @@ impl Context {
                 format!("name an existing one: {flag}{}", quoted(near))
             }
             Some(near) => format!(
-                "name an existing one: {flag}{}; to make it: tavern add {flag}{name} --create \"…\"",
+                "name an existing one: {flag}{}; to create it: tavern add {flag}{name} --create \"…\"",
                 quoted(near)
             ),
             None => "write a list first: echo '- [ ] Say hello' > TODO.md".to_owned(),

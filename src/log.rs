@@ -336,8 +336,8 @@ pub(super) fn deed(entry: &Entry) -> String {
         } else {
             ""
         });
-    } else if let Some(what) = changed(entry) {
-        line.push_str(&format!(": {what}"));
+    } else if let Some(change) = changed(entry) {
+        line.push_str(&format!(": {change}"));
     }
     if entry.to() == Some(Status::Dead) {
         line.push_str(" (not retried)");

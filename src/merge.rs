@@ -45,19 +45,19 @@ impl Verb for Args {
     const EXAMPLES: &'static [&'static str] = &["tavern merge --dry-run", "tavern merge T-1"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let site = context.site(context.board()?)?;
+        let workspace = context.site(context.board()?)?;
         if let Some(commit) = &self.accept {
-            return accept(context, &site, commit);
+            return accept(context, &workspace, commit);
         }
-        site.board.settle()?;
+        workspace.board.settle()?;
         let named: Result<Vec<TaskId>, CliError> = self
             .tasks
             .iter()
-            .map(|name| context.id_of(&site.board, name))
+            .map(|name| context.id_of(&workspace.board, name))
             .collect();
         let named = named?;
         for task in &named {
-            let status = site.board.task(task)?.task.status();
+            let status = workspace.board.task(task)?.task.status();
             if status != Status::Approved {
                 let message = format!("`{task}` is {status}: only approved items are merged");
                 return Err(CliError::refused(
@@ -66,13 +66,13 @@ impl Verb for Args {
                 ));
             }
         }
-        let Some(_slot) = site.board.merge_slot(&site.interrupt)? else {
+        let Some(_slot) = workspace.board.merge_slot(&workspace.interrupt)? else {
             return Ok(context.interrupted().unwrap_or(Exit::Busy));
         };
         let (mut exit, mut is_merged) = (Exit::Done, false);
-        let waiting = approved(&site, &site.board.queues()?);
+        let waiting = approved(&workspace, &workspace.board.queues()?);
         if waiting.is_empty() {
-            let merged = site.integration_tip()?.map(|_| to_merge(&site));
+            let merged = workspace.integration_tip()?.map(|_| to_merge(&workspace));
             let more = merged.map(|merged| format!("; {merged}"));
             context.out.note(format!(
                 "nothing to merge: no item is approved{}",
@@ -87,7 +87,7 @@ impl Verb for Args {
                 let text = format!("{task} not merged: {reason}");
                 ("blocked", None, Some(reason), text)
             };
-            let (result, commit, reason, text) = match integrate(&site, &task)? {
+            let (result, commit, reason, text) = match integrate(&workspace, &task)? {
                 Integrated::Merged(commit) => {
                     is_merged = true;
                     let commit = commit.map(|commit| commit.short().to_owned());
@@ -125,16 +125,16 @@ impl Verb for Args {
             }
         }
         if is_merged {
-            context.out.note(to_merge(&site));
+            context.out.note(to_merge(&workspace));
         }
         Ok(exit)
     }
 }
 
 /// Accepts a tip of the integration branch that a person has inspected.
-fn accept(context: &Context, site: &Workspace, commit: &str) -> Result<Exit, CliError> {
-    let Some((branch, tip)) = site.accept_tip(commit, person())? else {
-        let branch = site.integration();
+fn accept(context: &Context, workspace: &Workspace, commit: &str) -> Result<Exit, CliError> {
+    let Some((branch, tip)) = workspace.accept_tip(commit, person())? else {
+        let branch = workspace.integration();
         let message = format!("`{branch}` is not at {commit}");
         return Err(CliError::refused(
             message,

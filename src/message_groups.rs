@@ -19,34 +19,34 @@ struct AlikeGroup {
 }
 
 impl Alike {
-    /// Returns true if another message like `said` should be shown. `own` is the item that it is about.
-    pub fn shows(&mut self, said: &str, own: Option<&TaskId>) -> bool {
-        let said = own.map_or_else(|| said.to_owned(), |own| said.replace(own.as_str(), "ID"));
-        let group = self.0.entry(without_ids(&said)).or_default();
+    /// Returns true if another message like `text` should be shown. `own` is the item that it is about.
+    pub fn shows(&mut self, text: &str, own: Option<&TaskId>) -> bool {
+        let text = own.map_or_else(|| text.to_owned(), |own| text.replace(own.as_str(), "ID"));
+        let group = self.0.entry(without_ids(&text)).or_default();
         group.count += 1;
         let is_first = group.count == FEW + 1;
         group.left_out =
-            Some(said).filter(|said| is_first || group.left_out.as_ref() == Some(said));
+            Some(text).filter(|text| is_first || group.left_out.as_ref() == Some(text));
         group.count <= FEW
     }
 
     /// Returns a summary line for each group with messages left out.
     pub fn left_out(&self) -> impl Iterator<Item = String> {
         let many = self.0.iter().filter(|(_, group)| group.count > FEW);
-        many.map(|(said, AlikeGroup { count, left_out })| {
+        many.map(|(text, AlikeGroup { count, left_out })| {
             format!(
                 "… and {} more: {}",
                 count - FEW,
-                left_out.as_ref().unwrap_or(said)
+                left_out.as_ref().unwrap_or(text)
             )
         })
     }
 }
 
 /// Replaces each ID with `ID`.
-fn without_ids(said: &str) -> String {
+fn without_ids(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    let words = said.split_inclusive(|c| !is_part(c)).map(|word| {
+    let words = text.split_inclusive(|c| !is_part(c)).map(|word| {
         let name = word.trim_end_matches(|c| !is_part(c) || c == '.');
         if name.parse::<TaskId>().is_ok() {
             word.replacen(name, "ID", 1)
@@ -65,7 +65,7 @@ mod tests {
     fn what_differs_by_ids_alone_is_alike_and_named_where_it_is_the_same() {
         let left_out = |texts: &[&str]| {
             let mut alike = Alike::default();
-            let shown = texts.iter().filter(|said| alike.shows(said, None)).count();
+            let shown = texts.iter().filter(|text| alike.shows(text, None)).count();
             (shown, alike.left_out().collect::<Vec<_>>())
         };
         let same = ["waits for T-1"; 12];

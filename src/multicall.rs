@@ -385,7 +385,7 @@ fn links(folder: &Path) -> Result<Exit, CliError> {
             causes: vec![error.to_string()],
             ..CliError::new(
                 Exit::Failed,
-                format!("can't make the link `{}`", link.display()),
+                format!("can't create the link `{}`", link.display()),
             )
         })?;
         made += 1;

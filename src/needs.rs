@@ -38,21 +38,21 @@ pub(super) fn of(
     Some(Need { need, why, todo })
 }
 
-/// Returns what the item lacks at present; empty if the settings can't be read, which `tavern check` reports.
+/// Returns the item's lacks at present; empty if the settings can't be read, which `tavern check` reports.
 pub(super) fn lacks(
     context: &Context,
     board: &Board,
     item: &NamedItem,
     queue: &Queue,
 ) -> Vec<Lack> {
-    let Ok(site) = context.light_site(board.clone()) else {
+    let Ok(workspace) = context.light_site(board.clone()) else {
         return Vec::new();
     };
-    lacks_of(&site.naming(std::slice::from_ref(queue)), queue, item)
+    lacks_of(&workspace.naming(std::slice::from_ref(queue)), queue, item)
 }
 
 /// Message about a file beside the queues that is no queue.
-pub(super) const NO_QUEUE: &str = "is not a queue: its items are not worked";
+pub(super) const NO_QUEUE: &str = "is not a queue: agents skip its items";
 
 /// Notes removed queues, files that are no queues, and saves of an older text.
 pub(super) fn tell_of_queues(context: &Context, board: &Board) {
@@ -75,13 +75,13 @@ pub(super) fn losses(board: &Board) -> Vec<String> {
         told.push(format!("{}; {}", stays(&queue, &names), hints::OF_STAYS));
     }
     for aside in board.set_aside() {
-        let what = format!(
+        let note = format!(
             "a save that lacks most of {}, or its end, was set aside in {}",
             aside.queue.id,
             aside.path.display()
         );
         told.push(format!(
-            "{what}, and the queue is unchanged; {}",
+            "{note}, and the queue is unchanged; {}",
             hints::of_aside(&aside)
         ));
     }
@@ -106,8 +106,8 @@ pub(super) fn tell_removed(context: &Context, board: &Board) {
 fn removed(board: &Board) -> Vec<String> {
     let mut told = Vec::new();
     for lost in board.removed_queues().unwrap_or_default() {
-        let what = format!("queue {} was removed with open items", lost.queue.id);
-        told.push(format!("{what}; {}", hints::of_lost(board, &lost)));
+        let note = format!("queue {} was removed with open items", lost.queue.id);
+        told.push(format!("{note}; {}", hints::of_lost(board, &lost)));
     }
     for lost in board.lost_files() {
         told.push(format!(

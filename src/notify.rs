@@ -27,17 +27,17 @@ impl Verb for Args {
     const EXAMPLES: &'static [&'static str] = &["tavern notify --test"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let site = context.site(context.board()?)?;
-        if site.config.notify.is_empty() {
+        let workspace = context.site(context.board()?)?;
+        if workspace.config.notify.is_empty() {
             context.out.note("config.yaml names no channel: see `notify` there, such as notify: {me: {desktop: true}}");
             return Ok(Exit::Done);
         }
         // Without trusted settings no notification can be sent, so fail with the reason.
-        Trust::of(&site).settings().map_err(Error::from)?;
+        Trust::of(&workspace).settings().map_err(Error::from)?;
         let told = if self.test {
-            Some(try_channels(&site)?)
+            Some(try_channels(&workspace)?)
         } else {
-            tell_people_now(&site)?
+            tell_people_now(&workspace)?
         };
         let Some(told) = told else {
             context

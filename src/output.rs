@@ -202,7 +202,7 @@ impl Output {
             .trim_end()
             .replace('\n', "; ");
         let message = format!(
-            "{}, which was to say: {}",
+            "{}; the output would have been: {}",
             failed.message,
             format::words(&left)
         );

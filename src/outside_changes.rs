@@ -67,8 +67,8 @@ impl OutsideReport {
 }
 
 /// Notes an integration branch or base that was moved by neither Tavern nor a person, with the command to type.
-pub(super) fn tell_of_tip(context: &Context, site: &Workspace) {
-    if let Ok(Some(lack)) = site.foreign_tip() {
+pub(super) fn tell_of_tip(context: &Context, workspace: &Workspace) {
+    if let Ok(Some(lack)) = workspace.foreign_tip() {
         context.out.note(format!(
             "{lack}; {}",
             hints::lack(&lack, None, None).unwrap_or_default()

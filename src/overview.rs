@@ -75,7 +75,7 @@ impl Overview {
     pub fn gather(
         board: &Board,
         queues: &[Queue],
-        site: Option<&Workspace>,
+        workspace: Option<&Workspace>,
         wanted: WantedItems<'_>,
     ) -> Result<Overview, CliError> {
         let (texts, unread) = texts(board, queues);
@@ -88,8 +88,8 @@ impl Overview {
                 .map(|lost| format!("{}: {}", lost.queue, lost.foremost()))
                 .chain(losses(board))
                 .collect(),
-            listing: Listing::gather(board, &QueueRead::all(&texts), queues, site, wanted)?,
-            spending: site.and_then(|site| spending::of(site, queues)),
+            listing: Listing::gather(board, &QueueRead::all(&texts), queues, workspace, wanted)?,
+            spending: workspace.and_then(|workspace| spending::of(workspace, queues)),
             strayed: OutsideReport::recent(board)?,
             agents: agents(board, &|task| mode_of(board, task)),
             quotas: quotas(board),

@@ -34,7 +34,7 @@ pub struct Args {
     pub plan: DryRun,
 }
 
-/// What is done with queues.
+/// Actions on queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum QueueAction {
     /// List them
@@ -141,7 +141,7 @@ fn remove(context: &Context, board: &Board, name: &str) -> Result<Exit, CliError
         );
         return Err(CliError::refused(
             message,
-            "leave it, or take it out of `queues` in .tavern/config.yaml",
+            "keep it, or remove it from `queues` in .tavern/config.yaml",
         ));
     }
     let text = board.read(&queue)?.content;
@@ -201,12 +201,12 @@ fn refuse_what_is_left(id: &str, text: &str, may_stand: &[Status]) -> Result<(),
         .filter(|item| !may_stand.contains(&item.status))
         .collect();
     if let Some(first) = open.first() {
-        let what = first
+        let item = first
             .id
             .as_ref()
             .map_or_else(|| format!("line {}", first.line), ToString::to_string);
         let message = format!(
-            "`{id}` has {} left: {what} is {}",
+            "`{id}` has {} left: {item} is {}",
             format::count(open.len(), "item"),
             first.status
         );

@@ -21,20 +21,20 @@ impl Verb for Args {
     const EXAMPLES: &'static [&'static str] = &["tavern reap --dry-run"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let site = context.quick_site(context.board()?)?;
-        let mut looks = ExpiredLeases::load(&site.board);
-        if context.is_dry && !site.board.is_settled()? {
-            let what = "a queue was saved by hand, or a program was killed";
+        let workspace = context.quick_site(context.board()?)?;
+        let mut looks = ExpiredLeases::load(&workspace.board);
+        if context.is_dry && !workspace.board.is_settled()? {
+            let cause = "a queue was saved by hand, or a program was killed";
             context.out.note(format!(
-                "{what}: a real run imports that first, and may find more to do"
+                "{cause}: a real run imports that first, and may find more to do"
             ));
         }
         // Settle first, so that the plan sees no half-finished changes.
-        site.board.settle()?;
-        let slot = site.board.reap_slot()?;
+        workspace.board.settle()?;
+        let slot = workspace.board.reap_slot()?;
         let mut failure = None;
-        for action in plan(&site, Scope::All, &mut looks)? {
-            match execute(&site, &action, &slot) {
+        for action in plan(&workspace, Scope::All, &mut looks)? {
+            match execute(&workspace, &action, &slot) {
                 Ok(true) => context.out.record(&action, &action)?,
                 Ok(false) => {}
                 // A failure does not keep the rest from being cleared.
@@ -47,7 +47,7 @@ impl Verb for Args {
             }
         }
         if !context.is_dry {
-            looks.save(&site.board)?;
+            looks.save(&workspace.board)?;
         }
         failure.map_or(Ok(Exit::Done), |error| Err(error.into()))
     }

@@ -75,30 +75,30 @@ impl Verb for Args {
         let is_verified =
             self.failed.is_none() && self.waiting.is_none() && verify::takes_time(&held);
         let is_slow = is_verified && !self.plan.dry_run;
-        let site = if is_slow {
+        let workspace = if is_slow {
             context.site(board)?
         } else {
             context.light_site(board)?
         };
-        let beat = || Heartbeat::start(&site.board, &held.lease);
+        let beat = || Heartbeat::start(&workspace.board, &held.lease);
         let _heartbeat = is_slow.then(beat).transpose()?;
         let answer = match (&self.failed, &self.waiting) {
             (Some(reason), _) => RunResult::failed(reason).into(),
             (_, Some(question)) => RunResult::Asks(question.clone()).into(),
             _ if self.done => AgentAnswer::done(String::new()),
-            _ => attempt::last(&site, &held).ok_or_else(|| no_run(task))?,
+            _ => attempt::last(&workspace, &held).ok_or_else(|| no_run(task))?,
         };
         let unproven = |error| match error {
             Error::Git(GitError::NotAWorktree { path, .. }) if !path.exists() => unworked(&held),
             error => error.into(),
         };
         let result = if self.plan.dry_run {
-            verify::plan(&site, &held, answer)
+            verify::plan(&workspace, &held, answer)
                 .map_err(unproven)?
                 .expected()
         } else {
-            let result = verify::verify(&site, &held, answer).map_err(unproven)?;
-            report::close_runner(&site, &result)?;
+            let result = verify::verify(&workspace, &held, answer).map_err(unproven)?;
+            report::close_runner(&workspace, &result)?;
             result
         };
         let run = run_name(task, held.lease.token);
@@ -106,9 +106,10 @@ impl Verb for Args {
             agent: Some(held.lease.agent.clone()),
             run: Some(run),
         };
-        let done = site
-            .board
-            .submit(task, &report::event(&site, &held, &result), &note)?;
+        let done =
+            workspace
+                .board
+                .submit(task, &report::event(&workspace, &held, &result), &note)?;
         let status = done.task.status();
         let is_passed = matches!(result, RunResult::Passed { .. });
         let commands = if self.plan.dry_run && is_passed {
@@ -129,7 +130,7 @@ impl Verb for Args {
                 let is_told =
                     !self.plan.dry_run && status == Status::Approved && context.own_run().is_none();
                 let next = if is_told {
-                    hints::approved(&site.board, task)
+                    hints::approved(&workspace.board, task)
                 } else {
                     String::new()
                 };

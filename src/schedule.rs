@@ -99,7 +99,7 @@ impl Verb for Args {
             loop {
                 let looked = context
                     .light_site(board.clone())
-                    .and_then(|site| look(context, &site));
+                    .and_then(|workspace| look(context, &workspace));
                 let look = match looked {
                     // Errors such as a busy board or a half-written file are temporary.
                     Err(error) if self.watch => {
@@ -131,8 +131,8 @@ impl Verb for Args {
                 }
             }
         }
-        let site = context.light_site(board)?;
-        let look = look(context, &site)?;
+        let workspace = context.light_site(board)?;
+        let look = look(context, &workspace)?;
         if let Some((name, next)) = look.first {
             let left = format::age((next.0 - clock::now()).to_std().unwrap_or_default());
             context.out.note(format!(
@@ -154,8 +154,8 @@ struct LookUpshot {
 }
 
 /// Queues scheduled items that are due, and reports them.
-fn look(context: &Context, site: &Workspace) -> Result<LookUpshot, CliError> {
-    let look = queue_due(site)?;
+fn look(context: &Context, workspace: &Workspace) -> Result<LookUpshot, CliError> {
+    let look = queue_due(workspace)?;
     look.schedules.flaws.iter().for_each(tell);
     look.outcomes
         .iter()
@@ -169,7 +169,7 @@ fn look(context: &Context, site: &Workspace) -> Result<LookUpshot, CliError> {
             .out
             .note(format!("no schedules in .tavern/{SCHEDULES}"));
     }
-    let (marks, now) = (site.board.schedule_marks()?, clock::now());
+    let (marks, now) = (workspace.board.schedule_marks()?, clock::now());
     let next = |schedule: &Schedule| {
         let next = schedule.next(marks.of(&schedule.name).map(|known| &known.mark), now)?;
         Some((schedule.name.clone(), (next, schedule.zone())))

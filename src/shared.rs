@@ -15,7 +15,7 @@ use tavern_store::config::is_agent_name;
 
 use super::CliError;
 
-/// The format of what a program prints.
+/// A program's output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// One line per record, for people
@@ -136,22 +136,22 @@ pub(super) fn known_person() -> Option<String> {
         .find_map(named)
 }
 
-/// Reads all of standard input; `what` names its content in errors.
-pub(super) fn read_stdin(what: &str) -> Result<String, CliError> {
+/// Reads all of standard input; `content` names its content in errors.
+pub(super) fn read_stdin(content: &str) -> Result<String, CliError> {
     io::read_to_string(io::stdin()).map_err(|error| {
-        let message = format!("can't read {what} from standard input: {error}");
+        let message = format!("can't read {content} from standard input: {error}");
         CliError::usage(message, "give it as UTF-8 text, or as an argument")
     })
 }
 
-/// Returns the typed words for an agent, called `thing`. `-`, or no words without a terminal, reads `what` from
+/// Returns the typed words for an agent, called `thing`. `-`, or no words without a terminal, reads `content` from
 /// standard input.
 ///
 /// # Errors
 /// The text is empty, or too long for one message; then `shorter` names an alternative. `example` is a command to type.
 pub(super) fn words_for_agent(
     typed: &[String],
-    [thing, what]: [&str; 2],
+    [thing, content]: [&str; 2],
     shorter: &str,
     example: &str,
 ) -> Result<String, CliError> {
@@ -160,7 +160,7 @@ pub(super) fn words_for_agent(
     } else if typed.is_empty() && io::stdin().is_terminal() {
         String::new()
     } else {
-        read_stdin(what)?
+        read_stdin(content)?
     };
     let (text, most) = (text.trim(), PromptLimits::default().note);
     if text.len() > most {

@@ -64,14 +64,14 @@ pub(super) fn tell(context: &Context, read: &[QueueRead<'_>]) -> bool {
             .collect();
         if let Some(first) = busy.first() {
             let count = format::count(busy.len(), "item");
-            let what = if busy.len() == 1 {
+            let state = if busy.len() == 1 {
                 "is in progress by hand; agents skip it"
             } else {
                 "are in progress by hand; agents skip them"
             };
             context
                 .out
-                .note(format!("{}:{}: {count} {what}", queue.id, first.line));
+                .note(format!("{}:{}: {count} {state}", queue.id, first.line));
         }
     }
     has_no_lane

@@ -66,12 +66,15 @@ impl Verb for Args {
     const EXAMPLES: &'static [&'static str] = &["tavern spawn T-1 --token 3"];
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let mut site = context.site(context.board()?)?;
-        self.program.choose(&mut site);
-        let held = self.held.item(context, &site.board)?.claimed(&site.board)?;
-        let role = site.role(&held.lease.role)?;
-        let runner = site.runner_of(&held.task, role);
-        let look = Preflight::of(&site);
+        let mut workspace = context.site(context.board()?)?;
+        self.program.choose(&mut workspace);
+        let held = self
+            .held
+            .item(context, &workspace.board)?
+            .claimed(&workspace.board)?;
+        let role = workspace.role(&held.lease.role)?;
+        let runner = workspace.runner_of(&held.task, role);
+        let look = Preflight::of(&workspace);
         look.disk().and_then(|()| look.set_up())?;
         look.item(&held.task).map_err(|lack| {
             let hint = hints::lack(&lack, Some(&held.task.id), Some(&held.queue.id));
@@ -87,30 +90,34 @@ impl Verb for Args {
                 )
                 .with_hint(hint)
             })?;
-        sandbox::try_out(&site, role)?;
+        sandbox::try_out(&workspace, role)?;
         let answer = if context.is_dry {
-            match attempt::launch(&site, &children::unifying(&site, &held)?) {
+            match attempt::launch(&workspace, &children::unifying(&workspace, &held)?) {
                 Err(tavern_run::Error::NothingToReview(why)) => RunResult::failed(why).into(),
                 launch => {
                     let set_up =
-                        Some(&site.config.worktree.setup).filter(|set_up| !set_up.is_empty());
+                        Some(&workspace.config.worktree.setup).filter(|set_up| !set_up.is_empty());
                     if let Some(set_up) =
-                        set_up.filter(|_| site.does(&held, Does::Work) && held.task.worktree)
+                        set_up.filter(|_| workspace.does(&held, Does::Work) && held.task.worktree)
                     {
                         context
                             .out
                             .note(format!("a new worktree is set up first: {set_up}"));
                     }
                     self.print(context, &launch?.command_line()?)?;
-                    Trust::of(&site).item_of(&held.queue, &held.task)?;
+                    Trust::of(&workspace).item_of(&held.queue, &held.task)?;
                     return Ok(Exit::Done);
                 }
             }
         } else {
             process::adopt_orphans()?;
-            let _slot = run_slot(&site, context)?;
-            obey_stop(&site)?;
-            attempt::agent(&site, &held, &Heartbeat::start(&site.board, &held.lease)?)?
+            let _slot = run_slot(&workspace, context)?;
+            obey_stop(&workspace)?;
+            attempt::agent(
+                &workspace,
+                &held,
+                &Heartbeat::start(&workspace.board, &held.lease)?,
+            )?
         };
         let record = Record::of(&held, &answer);
         let text = format!("{} {}: {}", record.run, record.outcome, record.reason);
@@ -152,16 +159,16 @@ pub(super) fn exit(outcome: Outcome) -> Exit {
 }
 
 /// Waits for one of the board's slots for concurrent agents.
-fn run_slot(site: &Workspace, context: &Context) -> Result<tavern_store::Slot, CliError> {
+fn run_slot(workspace: &Workspace, context: &Context) -> Result<tavern_store::Slot, CliError> {
     loop {
-        if let Some(slot) = site.board.run_slot(site.config.limit)? {
+        if let Some(slot) = workspace.board.run_slot(workspace.config.limit)? {
             return Ok(slot);
         }
         context.out.note(format!(
             "waiting: {} agents run already (`limit` of config.yaml)",
-            site.config.limit
+            workspace.config.limit
         ));
-        if site.interrupt.wait(std::time::Duration::from_secs(1)) {
+        if workspace.interrupt.wait(std::time::Duration::from_secs(1)) {
             return Err(CliError::new(
                 context.interrupted().unwrap_or(Exit::Busy),
                 "interrupted while waiting",

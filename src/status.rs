@@ -350,10 +350,10 @@ impl Args {
         losses
             .iter()
             .try_for_each(|problem| context.out.json(&Record::Problem { problem }))?;
-        let site = context
+        let workspace = context
             .light_site(board.clone())
-            .map(|site| site.naming(queues));
-        if let Err(fault) = &site {
+            .map(|workspace| workspace.naming(queues));
+        if let Err(fault) = &workspace {
             let fault = fault.message.lines().next().unwrap_or_default();
             let problem = format!(
                 "no agent begins: {fault}; see tavern check. Agents at work keep the settings that they began with"
@@ -361,8 +361,14 @@ impl Args {
             context.out.json(&Record::Problem { problem: &problem })?;
             context.out.note(problem);
         }
-        let site = site.ok();
-        let listing = Listing::gather(board, read, queues, site.as_ref(), self.wanted(context))?;
+        let workspace = workspace.ok();
+        let listing = Listing::gather(
+            board,
+            read,
+            queues,
+            workspace.as_ref(),
+            self.wanted(context),
+        )?;
         self.print_list(context, &listing)?;
         if !listing.needs.is_empty() {
             context.out.text("waits for you:")?;
@@ -372,7 +378,10 @@ impl Args {
                 .out
                 .record(&Record::Need(need), format_args!("  {}", need.words()))?;
         }
-        if let Some(spent) = site.as_ref().and_then(|site| spending::of(site, queues)) {
+        if let Some(spent) = workspace
+            .as_ref()
+            .and_then(|workspace| spending::of(workspace, queues))
+        {
             context
                 .out
                 .record(&Record::Spending(&spent), spent.words())?;
@@ -380,8 +389,8 @@ impl Args {
         for strayed in OutsideReport::recent(board)? {
             context.out.record(&Record::Strayed(&strayed), &strayed)?;
         }
-        if let Some(site) = &site {
-            tell_of_tip(context, site);
+        if let Some(workspace) = &workspace {
+            tell_of_tip(context, workspace);
         }
         print_agents(context, board)?;
         if context.out.format() == Format::Json && self.is_plain() {

@@ -42,7 +42,7 @@ pub struct Args {
     pub plan: DryRun,
 }
 
-/// What becomes of the run; the message says why.
+/// The run's new state; the message says why.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub struct Order {
@@ -124,12 +124,12 @@ impl Verb for Args {
             .and_then(|run| run.agent.clone())
             .or_else(|| self.from.clone())
             .unwrap_or_else(person);
-        let site = context.light_site(context.board()?)?;
-        let task = &context.id_of(&site.board, &self.task)?;
-        let found = site.board.task(task)?;
+        let workspace = context.light_site(context.board()?)?;
+        let task = &context.id_of(&workspace.board, &self.task)?;
+        let found = workspace.board.task(task)?;
         may_be_told(&found.task)?;
         if self.order.is_given() {
-            return self.carry_out(context, &site, &found, &from);
+            return self.carry_out(context, &workspace, &found, &from);
         }
         is_of_another(task)?;
         let shorter = "put it into a file that the agent can read, and name that";
@@ -148,27 +148,28 @@ impl Verb for Args {
                 agent: Some(from.clone()),
                 run: None,
             };
-            match site.board.submit(task, &event, &note) {
+            match workspace.board.submit(task, &event, &note) {
                 Ok(done) => {
                     let status = done.task.status();
-                    let who = if status == Status::InReview {
+                    let agent = if status == Status::InReview {
                         "reviewer"
                     } else {
                         "agent"
                     };
-                    let how = format!("the {who} that takes {task} goes on with your answer");
+                    let how = format!("the {agent} that takes {task} goes on with your answer");
                     return tell(context, task, status, &from, When::Answered, &how);
                 }
                 // The question may have been answered meanwhile; then this is a further message.
                 Err(tavern_store::Error::Refused(_))
-                    if !is_question(&site.board.task(task)?.task) => {}
+                    if !is_question(&workspace.board.task(task)?.task) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let found = site.board.task(task)?;
-        site.board
+        let found = workspace.board.task(task)?;
+        workspace
+            .board
             .send(task, &from, own.map(|run| run.run), self.severity, &text)?;
-        let (when, how) = heard(&site, &found);
+        let (when, how) = heard(&workspace, &found);
         tell(context, task, found.task.status(), &from, when, &how)
     }
 }
@@ -178,7 +179,7 @@ impl Args {
     fn carry_out(
         &self,
         context: &Context,
-        site: &Workspace,
+        workspace: &Workspace,
         found: &Found,
         from: &str,
     ) -> Result<Exit, CliError> {
@@ -191,30 +192,31 @@ impl Args {
         let done = match (lease, found.task.status()) {
             (Some(lease), _) if self.order.pause => {
                 let why = why.map_or_else(
-                    || "How is it to go on?".to_owned(),
-                    |why| format!("({why}) How is it to go on?"),
+                    || "How should it continue?".to_owned(),
+                    |why| format!("({why}) How should it continue?"),
                 );
-                watch::pause(site, lease, format!("paused by {from}: {why}"))?
+                watch::pause(workspace, lease, format!("paused by {from}: {why}"))?
             }
             (Some(lease), _) if self.order.stop => {
                 let retry = Retry {
                     blame: Blame::Nobody,
                     not_before: None,
-                    most: site.config.max_returns,
+                    most: workspace.config.max_returns,
                 };
                 let event = Event::Withdraw {
                     token: lease.token,
                     retry,
                     reason: why,
                 };
-                site.board.submit(task, &event, &Note::default())?
+                workspace.board.submit(task, &event, &Note::default())?
             }
             (_, Status::Waiting) if self.order.resume => {
                 let note = Note {
                     agent: Some(from.to_owned()),
                     run: None,
                 };
-                site.board
+                workspace
+                    .board
                     .submit(task, &Event::Resume { reason: why }, &note)?
             }
             (_, status) => {
@@ -314,7 +316,7 @@ fn may_be_told(task: &Task) -> Result<(), CliError> {
 }
 
 /// Returns when the agent receives a message in this item's inbox, also in words.
-fn heard(site: &Workspace, found: &Found) -> (When, String) {
+fn heard(workspace: &Workspace, found: &Found) -> (When, String) {
     let next = "with the prompt of its next run";
     let Some(lease) = found
         .lease
@@ -336,7 +338,7 @@ fn heard(site: &Workspace, found: &Found) -> (When, String) {
         return (When::NextRun, how);
     };
     let agent = &lease.agent;
-    match (life(&lease.holder), runner(site, &found.task, lease)) {
+    match (life(&lease.holder), runner(workspace, &found.task, lease)) {
         (Life::Gone, _) => (
             When::NextRun,
             format!("{agent} is gone, so it is passed on {next}"),
@@ -354,11 +356,11 @@ fn heard(site: &Workspace, found: &Found) -> (When, String) {
 }
 
 /// Returns the runner under the lease, if any, and whether it receives messages.
-fn runner(site: &Workspace, task: &Task, lease: &Lease) -> Option<(String, bool)> {
+fn runner(workspace: &Workspace, task: &Task, lease: &Lease) -> Option<(String, bool)> {
     let run = &lease.work.as_ref()?.run;
-    let role = site.role(&lease.role).ok()?;
-    let name = tavern_run::record::run_of(&site.board, run).map(|run| run.runner);
-    let name = name.unwrap_or_else(|| site.runner_of(task, role));
-    let hears = runner_named(&site.config, &name, role).is_ok_and(|runner| runner.hears());
+    let role = workspace.role(&lease.role).ok()?;
+    let name = tavern_run::record::run_of(&workspace.board, run).map(|run| run.runner);
+    let name = name.unwrap_or_else(|| workspace.runner_of(task, role));
+    let hears = runner_named(&workspace.config, &name, role).is_ok_and(|runner| runner.hears());
     Some((name, hears))
 }

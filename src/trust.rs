@@ -55,9 +55,9 @@ impl Verb for Args {
 
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         let board = context.board_or_place(&self.files)?;
-        let mut site = context.light_site(board)?;
+        let mut workspace = context.light_site(board)?;
         if self.revoke {
-            let words = if Trust::of(&site).forget()? {
+            let words = if Trust::of(&workspace).forget()? {
                 "are no longer trusted"
             } else {
                 "were not trusted"
@@ -65,8 +65,8 @@ impl Verb for Args {
             context.out.note(format!("changes from git {words}"));
             return Ok(Exit::Done);
         }
-        site.named = context.files(&site.board, &self.files)?;
-        let unknown = Trust::of(&site).unknown();
+        workspace.named = context.files(&workspace.board, &self.files)?;
+        let unknown = Trust::of(&workspace).unknown();
         if unknown.is_empty() {
             let files = if self.files.is_empty() {
                 "; for a task file: tavern trust FILE"
@@ -76,7 +76,7 @@ impl Verb for Args {
             context.out.note(format!("no untrusted changes{files}"));
             return Ok(Exit::Done);
         }
-        let count = shown(context, &site, &unknown)?;
+        let count = shown(context, &workspace, &unknown)?;
         if !self.yes && (self.plan.dry_run || !is_wanted(&count)?) {
             let files: String = self
                 .files
@@ -91,43 +91,47 @@ impl Verb for Args {
         if self.plan.dry_run {
             tell(context, &count);
         } else {
-            allow(context, &site, unknown)?;
+            allow(context, &workspace, unknown)?;
         }
         Ok(Exit::Done)
     }
 }
 
 /// Shows untrusted parts and asks to trust them, if a person can answer. Returns whether all of them are trusted now.
-pub(super) fn offer(context: &Context, site: &Workspace) -> Result<bool, CliError> {
+pub(super) fn offer(context: &Context, workspace: &Workspace) -> Result<bool, CliError> {
     if !can_ask() || !io::stdout().is_terminal() {
         return Ok(false);
     }
-    let unknown = Trust::of(site).unknown();
-    if !is_wanted(&shown(context, site, &unknown)?)? {
+    let unknown = Trust::of(workspace).unknown();
+    if !is_wanted(&shown(context, workspace, &unknown)?)? {
         return Ok(false);
     }
-    allow(context, site, unknown)?;
+    allow(context, workspace, unknown)?;
     Ok(true)
 }
 
 /// Shows all untrusted parts, and returns their number in words.
 fn shown(
     context: &Context,
-    site: &Workspace,
+    workspace: &Workspace,
     unknown: &[UntrustedUnit],
 ) -> Result<String, CliError> {
     for one in unknown {
-        show(context, site.board.root(), one)?;
+        show(context, workspace.board.root(), one)?;
     }
     context.out.flush()?;
     Ok(format::count(unknown.len(), "thing"))
 }
 
-fn allow(context: &Context, site: &Workspace, unknown: Vec<UntrustedUnit>) -> Result<(), CliError> {
+fn allow(
+    context: &Context,
+    workspace: &Workspace,
+    unknown: Vec<UntrustedUnit>,
+) -> Result<(), CliError> {
     let count = format::count(unknown.len(), "thing");
     // Settle first, so that later removals are noticed.
-    site.board.settle()?;
-    Trust::of(site).allow(unknown)?;
+    workspace.board.settle()?;
+    Trust::of(workspace).allow(unknown)?;
     tell(context, &count);
     Ok(())
 }

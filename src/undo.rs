@@ -133,7 +133,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
         after: entry.change.after(),
     };
     let name = name(entry);
-    let what = match entry.change {
+    let change = match entry.change {
         TextChange::Removed { .. } => format!("{name} is out of {} again", queue.id),
         TextChange::Added { to, .. } => format!("{name} is back in {} as {to}", queue.id),
         _ => match entry.to() {
@@ -144,7 +144,7 @@ fn tell(context: &Context, board: &Board, undone: &Undone) -> Result<(), CliErro
     context.out.record(
         &record,
         format!(
-            "{what}: {} is undone",
+            "{change}: {} is undone",
             entry.cause.as_deref().unwrap_or_default()
         ),
     )?;

@@ -46,16 +46,20 @@ impl Verb for Args {
     fn run(self, context: &Context) -> Result<Exit, CliError> {
         if self.every.is_some_and(Period::is_zero) {
             return Err(CliError::usage(
-                "it is to look every so often",
-                "say how often: tavern watch --every 30s",
+                "a watch needs an interval",
+                "set it: tavern watch --every 30s",
             ));
         }
-        let mut site = context.site(context.board()?)?;
+        let mut workspace = context.site(context.board()?)?;
         // A dry run only looks, so it needs no slot.
-        let slot = if context.is_dry { None } else { slot(&site)? };
+        let slot = if context.is_dry {
+            None
+        } else {
+            slot(&workspace)?
+        };
         if slot.is_none() && !context.is_dry {
             let now = clock::now();
-            let hangs = Watcher::of(&site.board)
+            let hangs = Watcher::of(&workspace.board)
                 .filter(|watcher| !watcher.is_at_it(now))
                 .map(|watcher| {
                     let age = format::age((now - watcher.looked).to_std().unwrap_or_default());
@@ -67,21 +71,22 @@ impl Verb for Args {
             ));
             return Ok(Exit::Done);
         }
-        let mut looks = ExpiredLeases::load(&site.board);
-        let mut watcher = Watcher::of(&site.board).unwrap_or(Watcher::begin(&site.board)?);
+        let mut looks = ExpiredLeases::load(&workspace.board);
+        let mut watcher =
+            Watcher::of(&workspace.board).unwrap_or(Watcher::begin(&workspace.board)?);
         watcher.degraded = None;
         let mut lapse = Lapse::default();
         loop {
             let began = clock::instant();
-            let looked = look_once(context, &mut site, &mut looks);
+            let looked = look_once(context, &mut workspace, &mut looks);
             if !context.is_dry {
-                watcher.seen = tell_news(context, &site, watcher.seen)?;
+                watcher.seen = tell_news(context, &workspace, watcher.seen)?;
             }
             context.out.flush()?;
             if context.is_dry {
                 return looked.map(|()| Exit::Done);
             }
-            let set = Some(site.config.watch.every).filter(|every| !every.is_zero());
+            let set = Some(workspace.config.watch.every).filter(|every| !every.is_zero());
             let every = self
                 .every
                 .or(set)
@@ -90,15 +95,15 @@ impl Verb for Args {
             watcher.every = if self.once { 0 } else { every.as_secs() };
             let failure = looked.as_ref().err().map(|error| error.message.clone());
             watcher.looked(clock::now(), began.elapsed(), failure.clone());
-            watcher.keep(&site.board);
+            watcher.keep(&workspace.board);
             if self.once {
                 // The next watch, such as one from cron, continues from there.
-                looks.save(&site.board)?;
+                looks.save(&workspace.board)?;
                 return looked.map(|()| Exit::Done);
             }
-            let told = lapse.note(&site, None, failure);
+            let told = lapse.note(&workspace, None, failure);
             told.into_iter().for_each(|words| context.out.note(words));
-            if site.interrupt.wait(every) {
+            if workspace.interrupt.wait(every) {
                 return Ok(context.interrupted().unwrap_or(Exit::Done));
             }
         }
@@ -109,16 +114,16 @@ impl Verb for Args {
 /// configuration leaves the last good one in place.
 fn look_once(
     context: &Context,
-    site: &mut Workspace,
+    workspace: &mut Workspace,
     looks: &mut ExpiredLeases,
 ) -> Result<(), CliError> {
-    let renewed = renew(context, site);
+    let renewed = renew(context, workspace);
     let mut printed = Ok(());
-    let cleared = clear(site, looks, &mut |action| {
+    let cleared = clear(workspace, looks, &mut |action| {
         printed = std::mem::replace(&mut printed, Ok(()))
             .and_then(|()| context.out.record(action, action));
     });
-    let looked = look(site, &mut |found| {
+    let looked = look(workspace, &mut |found| {
         // Otherwise findings are printed from the log, with those of supervisors.
         let print = || {
             if context.is_dry {
@@ -131,15 +136,15 @@ fn look_once(
     });
     printed?;
     // This uses the last good configuration.
-    queue_what_is_due(context, site)?;
-    tell_people(site);
+    queue_what_is_due(context, workspace)?;
+    tell_people(workspace);
     renewed?;
     Ok(cleared.map(|_| ()).and(looked)?)
 }
 
 /// Queues scheduled items that are due. Errors are only noted, so that runs are still looked after.
-fn queue_what_is_due(context: &Context, site: &Workspace) -> Result<(), CliError> {
-    match queue_due(site) {
+fn queue_what_is_due(context: &Context, workspace: &Workspace) -> Result<(), CliError> {
+    match queue_due(workspace) {
         Ok(look) => look
             .outcomes
             .iter()
@@ -156,20 +161,20 @@ fn queue_what_is_due(context: &Context, site: &Workspace) -> Result<(), CliError
 }
 
 /// Prints the log's findings on runs after the event `since`, and returns the last event.
-fn tell_news(context: &Context, site: &Workspace, since: u64) -> Result<u64, CliError> {
-    let (found, last) = news(&site.board, since)?;
+fn tell_news(context: &Context, workspace: &Workspace, since: u64) -> Result<u64, CliError> {
+    let (found, last) = news(&workspace.board, since)?;
     found
         .iter()
         .try_for_each(|found| context.out.record(found, line(found)))?;
     Ok(last)
 }
 
-fn renew(context: &Context, site: &mut Workspace) -> Result<(), CliError> {
-    let (_, settings) = Config::load_with_text(site.board.dir()).map_err(Error::from)?;
+fn renew(context: &Context, workspace: &mut Workspace) -> Result<(), CliError> {
+    let (_, settings) = Config::load_with_text(workspace.board.dir()).map_err(Error::from)?;
     // An editor may be about to put a missing file back.
     let is_gone = settings.is_empty();
-    if settings != site.settings && !is_gone {
-        *site = context.site(site.board.clone())?.instead_of(site);
+    if settings != workspace.settings && !is_gone {
+        *workspace = context.site(workspace.board.clone())?.instead_of(workspace);
     }
     Ok(())
 }
@@ -182,10 +187,10 @@ fn line(found: &Diagnosis) -> String {
 }
 
 /// Takes the watch slot, with retries: a supervisor that looks at its own run holds it for a moment.
-fn slot(site: &Workspace) -> Result<Option<Slot>, CliError> {
+fn slot(workspace: &Workspace) -> Result<Option<Slot>, CliError> {
     for _ in 0..20 {
-        let slot = site.board.try_watch_slot()?;
-        if slot.is_some() || site.interrupt.wait(Duration::from_millis(100)) {
+        let slot = workspace.board.try_watch_slot()?;
+        if slot.is_some() || workspace.interrupt.wait(Duration::from_millis(100)) {
             return Ok(slot);
         }
     }

@@ -49,14 +49,14 @@ pub(super) fn inquire(
     role: &str,
     most: u16,
 ) -> Result<Exit, CliError> {
-    let site = context.site(board.clone())?;
-    let Some(settings) = site
+    let workspace = context.site(board.clone())?;
+    let Some(settings) = workspace
         .config
         .roles
         .get(role)
         .filter(|role| role.does == Does::Answer)
     else {
-        let known = site
+        let known = workspace
             .config
             .roles
             .iter()
@@ -68,7 +68,7 @@ pub(super) fn inquire(
             hint,
         ));
     };
-    if site.config.runs_scripts(&settings.runner) {
+    if workspace.config.runs_scripts(&settings.runner) {
         let message = format!(
             "role `{role}` has the runner `{}`, which only runs scripts",
             settings.runner
@@ -78,7 +78,7 @@ pub(super) fn inquire(
             format!("give `{role}` another runner in .tavern/config.yaml"),
         ));
     }
-    agent::may_begin(context, &site, role)?;
+    agent::may_begin(context, &workspace, role)?;
     let searched = Searched::of(context, board, question, most)?;
     let queue = context.queue_or_new(board, QUEUE)?;
     let context_of_it = [earlier(board), found(&searched.found)]
@@ -92,7 +92,7 @@ pub(super) fn inquire(
         .task;
     made_here(board, [&task]);
     let id = task.id;
-    let end = agent::work_item(context, site, role, &queue, &id);
+    let end = agent::work_item(context, workspace, role, &queue, &id);
     let task = board.task(&id)?.task;
     if task.status() == Status::Pending {
         context.out.note(format!(

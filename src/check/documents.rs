@@ -66,7 +66,7 @@ pub(super) fn gather(
     if let Some(board) = board.filter(|_| is_all) {
         let queues = board.queues()?.into_iter();
         for queue in queues.filter(|queue| board.is_state_file_edited(queue)) {
-            let message = "edits of this file change no item: Tavern rewrites it".to_owned();
+            let message = "Tavern ignores edits of this file, and rewrites it".to_owned();
             let hint = "type `tavern release`, `tavern tell` or `tavern report`, or edit the queue";
             let path = board.state_file(&queue);
             faults.warning("state-file", &path, message, hint.to_owned());
@@ -85,7 +85,7 @@ pub(super) fn gather(
             let page = &pages[*at];
             if is_wanted {
                 let message = format!(
-                    "this is the same file as {}: it is one queue, by that name",
+                    "this is the same file as {}: Tavern reads it once, under that name",
                     page.name
                 );
                 let link = if path.is_symlink() { &path } else { &page.path };
@@ -150,18 +150,18 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
     };
     if let Some(fault) = fault_of_name(path) {
         return Err(whole(
-            format!("its name {fault}: it is not read"),
+            format!("its name {fault}: Tavern ignores it"),
             "give it another name",
         ));
     }
     if path.exists() && !path.is_file() {
-        let what = if path.is_dir() {
+        let kind = if path.is_dir() {
             "a folder, not a file"
         } else {
             "not a text file"
         };
         return Err(whole(
-            format!("this is {what}"),
+            format!("this is {kind}"),
             &format!("move it away: {move_away}"),
         ));
     }
@@ -193,12 +193,12 @@ fn read(path: &Path, board: Option<&Board>, here: &Path) -> Result<Page, Fault> 
             let at = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());
             let encoding = files::encoding(error.as_bytes());
-            let (what, from) = if encoding.starts_with("UTF-16") {
+            let (kind, from) = if encoding.starts_with("UTF-16") {
                 ("text", "UTF-16")
             } else {
                 ("byte", "LATIN1")
             };
-            let message = format!("this {what} is {encoding}: the whole file is skipped");
+            let message = format!("this {kind} is {encoding}: the whole file is skipped");
             let as_it_was = if is_known {
                 format!("restore it: {move_away}; or ")
             } else {
@@ -256,12 +256,13 @@ pub(super) fn look(
         .iter()
         .map(|page| (page.path.clone(), page.text.clone()))
         .collect();
-    let site = board.and_then(|board| Workspace::unopened(board.clone(), Interrupt::new()).ok());
-    let site = site.map(|site| site.reading(texts));
+    let workspace =
+        board.and_then(|board| Workspace::unopened(board.clone(), Interrupt::new()).ok());
+    let workspace = workspace.map(|workspace| workspace.reading(texts));
     let here = config.map(|config| {
         (
             config.known_roles(),
-            Preflight::of_parts(config, site.as_ref()),
+            Preflight::of_parts(config, workspace.as_ref()),
         )
     });
     let ids: Vec<String> = pages
@@ -292,13 +293,13 @@ pub(super) fn look(
                 .iter()
                 .filter(|item| document.is_typed_as_held(item));
             problems.extend(typed.map(|item| {
-                let message = format!("this is not held, but it was typed as {}", item.status);
+                let message = format!("no agent holds this, but its text makes it {}", item.status);
                 let hint = match &item.id {
                     Some(id) => {
                         format!("agents skip it; make it pending: tavern release {id} --force")
                     }
                     None => {
-                        "agents skip it; to have it worked on, move it under Pending".to_owned()
+                        "agents skip it; to have agents take it, move it under Pending".to_owned()
                     }
                 };
                 Problem::warning("typed-as-held", item.head.clone(), message, hint)
@@ -315,8 +316,9 @@ pub(super) fn look(
             ));
         }
         problems.extend(
-            site.as_ref()
-                .map_or_else(Vec::new, |site| missing_specs(document, site)),
+            workspace
+                .as_ref()
+                .map_or_else(Vec::new, |workspace| missing_specs(document, workspace)),
         );
         // The place of each is counted from the top.
         problems.sort_by_key(|problem| Reverse(problem.severity));
@@ -343,7 +345,7 @@ pub(super) fn look(
     }
 }
 
-/// Returns what items lack with this config.yaml on this machine, and references to unknown roles and
+/// Returns the lacks of items with this config.yaml on this machine, and references to unknown roles and
 /// runners. Each problem is reported once a document, at the first item, since one line of the front matter
 /// may apply to all.
 fn unmet(
@@ -425,7 +427,7 @@ fn unmet(
                 && runner_named(config, &role.runner, role).is_ok_and(is_led)
             {
                 let message = format!(
-                    "the commit of this can lead its reviewer: role `{name}`, runner `{}`",
+                    "this item's commit can influence its reviewer: role `{name}`, runner `{}`",
                     role.runner
                 );
                 let hint = format!(
@@ -539,12 +541,13 @@ fn hint(lack: &Lack, config: &Config, queue: Option<&str>) -> String {
 }
 
 /// Reports files that items refer to, and that are neither in the work tree nor merged.
-fn missing_specs(document: &Document<'_>, site: &Workspace) -> Vec<Problem> {
-    let (mut problems, board) = (Vec::new(), &site.board);
+fn missing_specs(document: &Document<'_>, workspace: &Workspace) -> Vec<Problem> {
+    let (mut problems, board) = (Vec::new(), &workspace.board);
     let object = |path: &str| {
-        site.repository()
+        workspace
+            .repository()
             .ok()?
-            .has_file(site.integration(), Path::new(path))
+            .has_file(workspace.integration(), Path::new(path))
             .ok()
     };
     let is_merged = |path: &str| object(path).unwrap_or(true);
@@ -559,9 +562,8 @@ fn missing_specs(document: &Document<'_>, site: &Workspace) -> Vec<Problem> {
             let folder = path.split('/').next().unwrap_or_default();
             let is_ours = board.root().join(folder).is_dir();
             if is_ours && !board.root().join(path).exists() && !is_merged(path) {
-                let message =
-                    format!("`{path}`, which this tells an agent to look at, is not there");
-                let hint = "correct its name, or write it and commit it";
+                let message = format!("`{path}` does not exist, but this item refers to it");
+                let hint = "correct the path, or write and commit the file";
                 let place = item.span.start + span.start..item.span.start + span.end;
                 problems.push(Problem::warning("no-such-file", place, message, hint));
             }

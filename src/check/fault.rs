@@ -24,9 +24,9 @@ pub(super) fn not_kept(runner: &str, limits: &[&str]) -> String {
     )
 }
 
-/// Returns message and hint for a variable `name` that is not passed to `what`.
-pub(super) fn not_passed(name: &str, what: &str) -> (String, String) {
-    let message = format!("${name} is set here, but not passed on to {what}");
+/// Returns message and hint for a variable `name` that is not passed to `receiver`.
+pub(super) fn not_passed(name: &str, receiver: &str) -> (String, String) {
+    let message = format!("${name} is set here, but not passed on to {receiver}");
     (
         message,
         format!("to pass it on: `pass: [{name}]` in .tavern/config.yaml"),

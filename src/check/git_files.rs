@@ -72,7 +72,7 @@ pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
     check_tracked(board, versioned, faults);
     for (name, found) in lacking(board, &repository, versioned) {
         let path = board.path(name);
-        let what = match &found {
+        let state = match &found {
             Ok(Incomplete { found: None, .. }) => "this file is gone".to_owned(),
             Ok(Incomplete { lacks, .. }) if lacks.is_empty() => "this file is empty".to_owned(),
             Ok(Incomplete { lacks, .. }) => {
@@ -93,6 +93,6 @@ pub(super) fn check(board: &Board, faults: &mut Faults<'_>) {
         } else {
             "git merges queues line by line"
         };
-        faults.warning("lost-lines", &path, format!("{what}: {follows}"), hint);
+        faults.warning("lost-lines", &path, format!("{state}: {follows}"), hint);
     }
 }

@@ -152,7 +152,7 @@ impl Verb for Args {
                 format::count(errors, "error"),
                 format::count(warnings, "warning"),
             ) {
-                _ if errors + warnings == 0 => format!("nothing is wrong with {looked_at}"),
+                _ if errors + warnings == 0 => format!("no problems in {looked_at}"),
                 (errors, _) if warnings == 0 => errors,
                 (_, warnings) if errors == 0 => warnings,
                 (errors, warnings) => format!("{errors}, {warnings}"),
@@ -224,9 +224,9 @@ fn look_at_schedules(board: &Board, faults: &mut Faults<'_>) {
         .filter(|schedule| board.queue_by_id(&schedule.queue).is_err())
     {
         let (name, queue) = (&schedule.name, quoted(&*format::words(&schedule.queue)));
-        let message = format!("`{name}` queues into {queue}, which is not there");
+        let message = format!("`{name}` adds to queue {queue}, which does not exist");
         let hint = Some(format!(
-            "make it: tavern add --queue {queue} --create \"…\""
+            "create it: tavern add --queue {queue} --create \"…\""
         ));
         let path = shown(&board.path(SCHEDULES), faults.here);
         found.push(Fault::whole(

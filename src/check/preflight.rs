@@ -55,19 +55,19 @@ pub(super) fn check(
         return Vec::new();
     };
     settings(board, config, faults);
-    let site = Workspace::unopened(board.clone(), Interrupt::new());
-    match site.and_then(|site| site.repository().map(drop).map(|()| site)) {
-        Ok(site) => {
-            let tracked = site
+    let workspace = Workspace::unopened(board.clone(), Interrupt::new());
+    match workspace.and_then(|workspace| workspace.repository().map(drop).map(|()| workspace)) {
+        Ok(workspace) => {
+            let tracked = workspace
                 .repository()
                 .and_then(|repository| refuse_tracked(board, repository));
             tracked.unwrap_or_else(|error| from_error("tracked", board.dir(), &error, faults));
-            let found = programs(&site, faults);
-            repository(&site, faults);
+            let found = programs(&workspace, faults);
+            repository(&workspace, faults);
             git_files::check(board, faults);
-            copies(&site, faults);
-            beside(&site, faults);
-            leftovers(&site, faults);
+            copies(&workspace, faults);
+            beside(&workspace, faults);
+            leftovers(&workspace, faults);
             found
         }
         Err(error) => {
@@ -221,8 +221,8 @@ fn templates(board: &Board, faults: &mut Faults<'_>) {
     if paths.is_empty() {
         return;
     }
-    let site = Workspace::unopened(board.clone(), Interrupt::new());
-    let is_trusted = site.is_ok_and(|site| Trust::of(&site).settings().is_ok());
+    let workspace = Workspace::unopened(board.clone(), Interrupt::new());
+    let is_trusted = workspace.is_ok_and(|workspace| Trust::of(&workspace).settings().is_ok());
     let check = if is_trusted {
         prompt::check
     } else {
@@ -370,15 +370,15 @@ fn archives(board: &Board, faults: &mut Faults<'_>) {
     }
 }
 
-/// Reports queues and archives whose file is lost, while Tavern has its text.
+/// Reports queues and archives with a lost file, if Tavern has the text.
 fn lost(board: &Board, faults: &mut Faults<'_>) {
     for lost in board.lost_queues().unwrap_or_default() {
-        let what = if lost.is_gone {
+        let state = if lost.is_gone {
             "removed with open items"
         } else {
             "emptied"
         };
-        let message = format!("this queue was {what}: Tavern has its text");
+        let message = format!("this queue was {state}: Tavern has its text");
         let hint = hints::of_lost(board, &lost);
         // The next process to take the lock restores an emptied queue.
         let severity = if lost.is_gone {
@@ -476,10 +476,10 @@ fn switches(board: &Board, faults: &mut Faults<'_>) {
     faults.warning("switched-off", &path, message, hint);
 }
 
-/// Checks the agent programs of the roles, and what every run needs. Returns successful checks.
-fn programs(site: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
-    let (mut found, config_file) = (Vec::new(), site.board.path(tavern_store::config::FILE));
-    if let Err(untrusted) = Trust::of(site).settings() {
+/// Checks the agent programs of the roles, and the needs of every run. Returns successful checks.
+fn programs(workspace: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
+    let (mut found, config_file) = (Vec::new(), workspace.board.path(tavern_store::config::FILE));
+    if let Err(untrusted) = Trust::of(workspace).settings() {
         faults.warning(
             "not-trusted",
             &config_file,
@@ -490,8 +490,8 @@ fn programs(site: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
     }
     // Roles that start the same program in the same way are checked once.
     let mut alike: BTreeMap<(&str, &str, bool), (&Role, Vec<String>)> = BTreeMap::new();
-    for (name, role) in &site.config.roles {
-        if let Err(error) = sandbox::try_out(site, role).map_err(NotReady::from) {
+    for (name, role) in &workspace.config.roles {
+        if let Err(error) = sandbox::try_out(workspace, role).map_err(NotReady::from) {
             faults.error(
                 "no-sandbox",
                 &config_file,
@@ -516,7 +516,7 @@ fn programs(site: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
             if names.len() == 1 { "role" } else { "roles" },
             names.join(", ")
         );
-        match preflight::try_out(site, &role.runner, role) {
+        match preflight::try_out(workspace, &role.runner, role) {
             Ok(tried) => {
                 if let Some(by) = &tried.account {
                     found.push(format!(
@@ -535,7 +535,7 @@ fn programs(site: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
             }
         }
     }
-    let look = Preflight::of(site);
+    let look = Preflight::of(workspace);
     for (code, missing) in [("no-room", look.disk()), ("no-set-up", look.set_up())] {
         if let Err(error) = missing {
             faults.error(code, &config_file, error.message, error.hint);
@@ -545,8 +545,8 @@ fn programs(site: &Workspace, faults: &mut Faults<'_>) -> Vec<String> {
 }
 
 /// Reports queues edited in a linked worktree, which are not queues of the board.
-fn copies(site: &Workspace, faults: &mut Faults<'_>) {
-    let (board, Ok(repository)) = (&site.board, site.repository()) else {
+fn copies(workspace: &Workspace, faults: &mut Faults<'_>) {
+    let (board, Ok(repository)) = (&workspace.board, workspace.repository()) else {
         return;
     };
     let is_linked = |folder: &&Path| repository.is_worktree(folder).unwrap_or(false);
@@ -574,11 +574,11 @@ fn copies(site: &Workspace, faults: &mut Faults<'_>) {
     }
 }
 
-fn repository(site: &Workspace, faults: &mut Faults<'_>) {
-    let repository = site.repository().ok();
+fn repository(workspace: &Workspace, faults: &mut Faults<'_>) {
+    let repository = workspace.repository().ok();
     // git settings are per clone: a fresh clone names the merge driver in its attributes, but has no setting
     // for it.
-    let path = site.board.path(ATTRIBUTES);
+    let path = workspace.board.path(ATTRIBUTES);
     let is_named = files::read_text(&path).is_ok_and(|text| text.contains("merge=tavern"));
     let driver = repository
         .filter(|_| is_named)
@@ -592,18 +592,23 @@ fn repository(site: &Workspace, faults: &mut Faults<'_>) {
             "set it up: tavern init".to_owned(),
         );
     }
-    if let Err(error) = site.known_base() {
-        let config_file = site.board.path(tavern_store::config::FILE);
+    if let Err(error) = workspace.known_base() {
+        let config_file = workspace.board.path(tavern_store::config::FILE);
         let path = if let Error::NoBase { .. } = error {
             &config_file
         } else {
-            site.board.root()
+            workspace.board.root()
         };
         from_error("no-base", path, &error, faults);
     }
-    if let Ok(Some(lack)) = site.foreign_tip() {
+    if let Ok(Some(lack)) = workspace.foreign_tip() {
         let hint = hints::lack(&lack, None, None).unwrap_or_default();
-        faults.error("foreign-tip", site.board.root(), lack.to_string(), hint);
+        faults.error(
+            "foreign-tip",
+            workspace.board.root(),
+            lack.to_string(),
+            hint,
+        );
     }
     if let Some(Ok(replaced @ 1..)) = repository.map(Repository::count_replaced) {
         let message =
@@ -611,12 +616,12 @@ fn repository(site: &Workspace, faults: &mut Faults<'_>) {
         let hint = "Tavern merges those that the IDs name; see them: git replace, git --no-replace-objects show ID";
         faults.warning(
             "replaced-objects",
-            site.board.root(),
+            workspace.board.root(),
             message,
             hint.to_owned(),
         );
     }
-    let branch = site.integration();
+    let branch = workspace.integration();
     if let Some(Ok(Some(path))) = repository.map(|repository| repository.checked_out_at(branch)) {
         let message = format!(
             "the integration branch `{branch}` is checked out here: nothing can be merged into it"
@@ -625,12 +630,12 @@ fn repository(site: &Workspace, faults: &mut Faults<'_>) {
             "integration-checked-out",
             &path,
             message,
-            site.way_out(&path),
+            workspace.way_out(&path),
         );
     }
     // A branch that was deleted or moved back lacks at least the last merge.
     let (mut last, mut lines) = (None, 0);
-    let looked = walk_log(&site.board, None, &mut |entry| {
+    let looked = walk_log(&workspace.board, None, &mut |entry| {
         last = entry.task.filter(|_| entry.kind == Kind::Integrated);
         lines += 1;
         last.is_none() && lines < MOST_LINES
@@ -638,11 +643,11 @@ fn repository(site: &Workspace, faults: &mut Faults<'_>) {
     let missing = looked
         .ok()
         .and(last)
-        .and_then(|task| missing_work(site, &task, &ItemIndex::of(&site.board)));
+        .and_then(|task| missing_work(workspace, &task, &ItemIndex::of(&workspace.board)));
     if let Some(missing) = missing {
         faults.warning(
             "work-not-merged",
-            site.board.root(),
+            workspace.board.root(),
             missing.message,
             missing.hint,
         );
@@ -650,20 +655,20 @@ fn repository(site: &Workspace, faults: &mut Faults<'_>) {
 }
 
 /// Reports kept work of items that are gone, or were completed without it, as by another clone.
-fn beside(site: &Workspace, faults: &mut Faults<'_>) {
-    let Ok(repository) = site.repository() else {
+fn beside(workspace: &Workspace, faults: &mut Faults<'_>) {
+    let Ok(repository) = workspace.repository() else {
         return;
     };
-    let kept = Unmerged::of(repository, site.integration());
+    let kept = Unmerged::of(repository, workspace.integration());
     for task in kept.tasks() {
-        let state = match site.board.task(&task) {
+        let state = match workspace.board.task(&task) {
             Ok(found) if found.task.status() == Status::Completed => {
                 "was completed without the work that is kept at"
             }
             Err(tavern_store::Error::NoTask(_)) => "is in no queue, and its work is kept at",
             _ => continue,
         };
-        for place in kept.beside(&site.board, &task) {
+        for place in kept.beside(&workspace.board, &task) {
             let message = format!("{task} {state} {place}");
             let delete = if place.starts_with("refs/") {
                 "update-ref -d"
@@ -671,19 +676,23 @@ fn beside(site: &Workspace, faults: &mut Faults<'_>) {
                 "branch -D"
             };
             let hint = format!("look: git show {place}; delete it: git {delete} {place}");
-            faults.warning("work-kept", site.board.root(), message, hint);
+            faults.warning("work-kept", workspace.board.root(), message, hint);
         }
     }
 }
 
 /// Reports the plan of `tavern reap --dry-run`.
-fn leftovers(site: &Workspace, faults: &mut Faults<'_>) {
-    let actions = match plan(site, Scope::All, &mut ExpiredLeases::load(&site.board)) {
+fn leftovers(workspace: &Workspace, faults: &mut Faults<'_>) {
+    let actions = match plan(
+        workspace,
+        Scope::All,
+        &mut ExpiredLeases::load(&workspace.board),
+    ) {
         Ok(actions) => actions,
-        Err(error) => return from_error("no-plan", site.board.dir(), &error, faults),
+        Err(error) => return from_error("no-plan", workspace.board.dir(), &error, faults),
     };
     for action in actions {
-        let board = &site.board;
+        let board = &workspace.board;
         let path = match &action {
             Action::EndRun { run } => board.run_dir(run),
             Action::GiveBack {

@@ -12,9 +12,9 @@ use tavern_sys::clock;
 use super::roster::Post;
 
 /// Returns when the first item can be taken, if all available items wait only for a time and none is held.
-pub fn first_time(site: &Workspace, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
-    let look = Preflight::of(site);
-    if site
+pub fn first_time(workspace: &Workspace, queues: &[Queue], crew: &[Post]) -> Option<Timestamp> {
+    let look = Preflight::of(workspace);
+    if workspace
         .board
         .leases()
         .map_or(true, |leases| !leases.is_empty())
@@ -23,10 +23,11 @@ pub fn first_time(site: &Workspace, queues: &[Queue], crew: &[Post]) -> Option<T
     }
     let mut first = None;
     for post in crew {
-        let seek = site.seek("", &post.role, Some(queues.to_vec())).ok()?;
-        let (open, nothing) = site
-            .board
-            .open_for(&seek, clock::now(), &look.of_role(&post.role));
+        let seek = workspace.seek("", &post.role, Some(queues.to_vec())).ok()?;
+        let (open, nothing) =
+            workspace
+                .board
+                .open_for(&seek, clock::now(), &look.of_role(&post.role));
         if open > 0 {
             return None;
         }
@@ -37,23 +38,24 @@ pub fn first_time(site: &Workspace, queues: &[Queue], crew: &[Post]) -> Option<T
 
 /// Returns the demand for each post, and the roles that items wait for but no agent has, with hints.
 pub fn look(
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     crew: &[Post],
 ) -> (Vec<Demand>, Vec<(String, String)>) {
-    let leases = site.board.leases().unwrap_or_default();
-    let (agents, look) = (site.board.agents(), Preflight::of(site));
+    let leases = workspace.board.leases().unwrap_or_default();
+    let (agents, look) = (workspace.board.agents(), Preflight::of(workspace));
     let mut demands = Vec::new();
     let mut unstaffed = Vec::new();
     for post in crew {
         // A new agent of that role has not worked on any item.
-        let Ok(seek) = site.seek("", &post.role, Some(queues.to_vec())) else {
+        let Ok(seek) = workspace.seek("", &post.role, Some(queues.to_vec())) else {
             demands.push(Demand::default());
             continue;
         };
-        let (open, nothing) = site
-            .board
-            .open_for(&seek, clock::now(), &look.of_role(&post.role));
+        let (open, nothing) =
+            workspace
+                .board
+                .open_for(&seek, clock::now(), &look.of_role(&post.role));
         // One agent has to wait for the end of a back-off.
         let free = open + usize::from(nothing.wake_at.is_some());
         let held = leases
@@ -77,14 +79,14 @@ pub fn look(
                 .any(|agent| agent.role == role && life(&agent.holder) != Life::Gone);
             if !is_there && !crew.iter().any(|post| post.role == role) {
                 let waits = if items == 1 { "waits" } else { "wait" };
-                let runner = site
+                let runner = workspace
                     .config
                     .roles
                     .get(&role)
                     .map(|role| role.runner.clone())
                     .unwrap_or_default();
-                let is_judge = site.config.known_roles().reviewing.contains(&role);
-                let why = if is_judge && site.config.runs_scripts(&runner) {
+                let is_judge = workspace.config.known_roles().reviewing.contains(&role);
+                let why = if is_judge && workspace.config.runs_scripts(&runner) {
                     let lack = Lack::NoJudge {
                         runner: runner.clone(),
                         role: role.clone(),

@@ -21,8 +21,8 @@ impl ByHand {
 
     /// Returns a line for each item of `queues` that a person added, changed or removed since the last call,
     /// and for edits that were rejected.
-    pub(super) fn news(&self, site: &Workspace, queues: &[Queue]) -> Vec<String> {
-        let since = tail_log(&site.board, self.0.get()).unwrap_or_default();
+    pub(super) fn news(&self, workspace: &Workspace, queues: &[Queue]) -> Vec<String> {
+        let since = tail_log(&workspace.board, self.0.get()).unwrap_or_default();
         self.0
             .set(since.last().map_or(self.0.get(), |entry| entry.seq));
         let is_ours = |entry: &&Entry| {

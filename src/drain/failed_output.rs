@@ -12,13 +12,13 @@ const LINES: usize = 20;
 const BYTES: usize = 4 << 10;
 
 /// Returns the end of the failed output for an agent's event, each line marked; `None` if it did not fail.
-pub(super) fn under(site: &Workspace, told: &AgentRecord) -> Option<String> {
+pub(super) fn under(workspace: &Workspace, told: &AgentRecord) -> Option<String> {
     let run = match told {
         AgentRecord::Ended { outcome, run, .. } if fails(*outcome) => run.clone(),
-        AgentRecord::SentBack { task, .. } => runs_of(&site.board, task).ok()?.pop()?.run,
+        AgentRecord::SentBack { task, .. } => runs_of(&workspace.board, task).ok()?.pop()?.run,
         _ => return None,
     };
-    let lines: Vec<String> = end_of(site, &run)
+    let lines: Vec<String> = end_of(workspace, &run)
         .lines()
         .map(|line| format!("  | {line}"))
         .collect();
@@ -34,8 +34,8 @@ pub(super) fn fails(outcome: Outcome) -> bool {
 }
 
 /// Returns the end of the output of a run's last check, else of the agent's last message.
-pub(super) fn end_of(site: &Workspace, run: &str) -> String {
-    let artifacts = Artifacts::open(&site.board, run);
+pub(super) fn end_of(workspace: &Workspace, run: &str) -> String {
+    let artifacts = Artifacts::open(&workspace.board, run);
     let printed = Some(artifacts.checked()).filter(|printed| !printed.is_empty());
     let printed = printed.unwrap_or_else(|| artifacts.read("result.txt"));
     let printed = printed.trim_end();

@@ -118,25 +118,25 @@ impl Verb for Args {
         context
             .board()
             .map_or(Ok(()), |around| context.holds_nothing(&around))?;
-        let mut site = context.site(board)?;
-        self.program.choose(&mut site);
-        let mut queues = context.files(&site.board, &self.files)?;
-        let unread = self.unread(&site.board, &mut queues)?;
+        let mut workspace = context.site(board)?;
+        self.program.choose(&mut workspace);
+        let mut queues = context.files(&workspace.board, &self.files)?;
+        let unread = self.unread(&workspace.board, &mut queues)?;
         let saved = Saved::of(&queues);
-        tell_of_queues(context, &site.board.clone().settled()?);
+        tell_of_queues(context, &workspace.board.clone().settled()?);
         if queues.is_empty() {
             return Err(CliError::usage(
                 "there is no queue to drain",
                 "name a file: tavern drain TODO.md",
             ));
         }
-        site.named.clone_from(&queues);
+        workspace.named.clone_from(&queues);
         let crew = self.agents.of(&self.role);
-        if let Err(untrusted) = Trust::of(&site).queues(&queues) {
+        if let Err(untrusted) = Trust::of(&workspace).queues(&queues) {
             if context.is_dry {
-                show_plan(context, &site, &queues, &crew)?;
+                show_plan(context, &workspace, &queues, &crew)?;
             }
-            if context.is_dry || !trust::offer(context, &site)? {
+            if context.is_dry || !trust::offer(context, &workspace)? {
                 let file = queues
                     .iter()
                     .map(|queue| queue.id.as_str())
@@ -146,20 +146,20 @@ impl Verb for Args {
         }
         let begun = crew
             .iter()
-            .map(|post| preflight::begin(&site, &post.role))
+            .map(|post| preflight::begin(&workspace, &post.role))
             .collect::<Result<Vec<_>, _>>()?;
-        if let Some(switched) = CliError::switched(Exit::Refused, &site.board.switch()) {
+        if let Some(switched) = CliError::switched(Exit::Refused, &workspace.board.switch()) {
             return Err(switched);
         }
-        let errors = rejected::errors(context, &site, &queues)?;
+        let errors = rejected::errors(context, &workspace, &queues)?;
         let is_misread = {
-            let texts = QueueRead::texts(&site.board, &queues);
+            let texts = QueueRead::texts(&workspace.board, &queues);
             let read = QueueRead::all(&texts);
             let has_no_lane = skipped_items::tell(context, &read);
             unread_lines::tell_keys(context, &read);
             unread_lines::tell(context, &read) || has_no_lane
         };
-        rejected::refuse(&site, &queues, &crew, errors.as_deref())?;
+        rejected::refuse(&workspace, &queues, &crew, errors.as_deref())?;
         errors
             .iter()
             .for_each(|errors| context.out.note(format!("skipped: {errors}")));
@@ -172,20 +172,28 @@ impl Verb for Args {
         if !context.is_dry {
             // Old results must not remain, and write errors should show up now.
             self.write_junit(&Summary::default())?;
-            self.write_html(context, &site.board, &queues)?;
+            self.write_html(context, &workspace.board, &queues)?;
         }
         // Only now, so that a refused drain, or a text without items, leaves nothing behind.
         for queue in &queues {
-            if !site.board.read(queue)?.content.parse().0.items().is_empty() {
-                site.board.remember(queue)?;
+            if !workspace
+                .board
+                .read(queue)?
+                .content
+                .parse()
+                .0
+                .items()
+                .is_empty()
+            {
+                workspace.board.remember(queue)?;
             }
         }
         // Fails here if the board can't be written; an agent's error would be no clearer.
-        site.board.settle()?;
-        let is_put_back = saved.tell_of_ended(context, &site.board, &queues);
+        workspace.board.settle()?;
+        let is_put_back = saved.tell_of_ended(context, &workspace.board, &queues);
         process::adopt_orphans()?;
-        let (started, before) = (clock::instant(), site.board.last_seq()?);
-        site.config.budget.own = self.caps.own(clock::now(), None);
+        let (started, before) = (clock::instant(), workspace.board.last_seq()?);
+        workspace.config.budget.own = self.caps.own(clock::now(), None);
         let mut doubts: Vec<String> = begun.iter().filter_map(Tried::doubt_line).collect();
         doubts.dedup();
         doubts.iter().for_each(|doubt| context.out.note(doubt));
@@ -196,10 +204,10 @@ impl Verb for Args {
         } else {
             &queues
         };
-        let (is_well, mut cut) = self.work(context, &site, &queues, named, &crew)?;
+        let (is_well, mut cut) = self.work(context, &workspace, &queues, named, &crew)?;
         if context.is_dry {
-            show_plan(context, &site, &queues, &crew)?;
-            let is_idle = (is_misread || is_put_back) && count_open(&site, &queues)? == 0;
+            show_plan(context, &workspace, &queues, &crew)?;
+            let is_idle = (is_misread || is_put_back) && count_open(&workspace, &queues)? == 0;
             return Ok(match errors {
                 Some(_) => Exit::BoardHasErrors,
                 None if !unread.is_empty() => Exit::BoardHasErrors,
@@ -207,32 +215,32 @@ impl Verb for Args {
                 None => Exit::Done,
             });
         }
-        if let Switch::Stopped(reason) = site.board.switch() {
+        if let Switch::Stopped(reason) = workspace.board.switch() {
             context
                 .out
                 .note(format!("stopped by .tavern/STOP: {reason}"));
             cut.get_or_insert(Cut::Asked(InterruptCause::Stopped));
         }
-        if let Some(why) = commit_queues(&site, Occasion::End) {
+        if let Some(why) = commit_queues(&workspace, Occasion::End) {
             context.out.note(why);
         }
-        let board = site.board.clone();
+        let board = workspace.board.clone();
         let (unread, mut summary) = loop {
             // An old text may be saved at any time; it counts once merged with the agents' changes.
-            site.board = board.clone().settled()?;
-            queues = self.queues(context, &site, queues)?;
-            let unread = self.unread(&site.board, &mut queues)?;
-            let summary = summarise(&site, &queues, &crew, before, cut.as_ref())?;
-            if site.board.is_dry() || board.is_settled()? {
+            workspace.board = board.clone().settled()?;
+            queues = self.queues(context, &workspace, queues)?;
+            let unread = self.unread(&workspace.board, &mut queues)?;
+            let summary = summarise(&workspace, &queues, &crew, before, cut.as_ref())?;
+            if workspace.board.is_dry() || board.is_settled()? {
                 break (unread, summary);
             }
         };
         summary.seconds = started.elapsed().as_secs();
         let written =
             self.write_junit(&summary)
-                .and(self.write_html(context, &site.board, &queues));
-        summary.print(context, &site)?;
-        let texts = QueueRead::texts(&site.board, &queues);
+                .and(self.write_html(context, &workspace.board, &queues));
+        summary.print(context, &workspace)?;
+        let texts = QueueRead::texts(&workspace.board, &queues);
         let read = QueueRead::all(&texts);
         skipped_items::tell_of_marks(context, &read);
         github.into_iter().for_each(|github| github.end(&summary));
@@ -308,11 +316,11 @@ impl Args {
     fn queues(
         &self,
         context: &Context,
-        site: &Workspace,
+        workspace: &Workspace,
         queues: Vec<Queue>,
     ) -> Result<Vec<Queue>, CliError> {
         if self.files.is_empty() {
-            context.files(&site.board, &self.files)
+            context.files(&workspace.board, &self.files)
         } else {
             Ok(queues)
         }
@@ -322,26 +330,26 @@ impl Args {
     fn work(
         &self,
         context: &Context,
-        site: &Workspace,
+        workspace: &Workspace,
         queues: &[Queue],
         named: &[Queue],
         crew: &[Post],
     ) -> Result<(bool, Option<Cut>), CliError> {
         // Ended items may need a planner.
         for post in crew {
-            wake(site, queues, &post.role, &Note::default())?;
+            wake(workspace, queues, &post.role, &Note::default())?;
         }
-        if count_open(site, queues)? == 0 {
+        if count_open(workspace, queues)? == 0 {
             context.out.note("nothing to do: no item is open");
             return Ok((true, None));
         }
-        let prospect = Prospect::of(site, queues, crew)?;
+        let prospect = Prospect::of(workspace, queues, crew)?;
         let (program, verb) = sibling("agent")?;
         let seat = |post: &Post| Seat {
             args: verb
                 .iter()
                 .cloned()
-                .chain(self.agent_args(context, site, named, &post.role))
+                .chain(self.agent_args(context, workspace, named, &post.role))
                 .collect(),
             most: usize::from(post.agents),
         };
@@ -364,21 +372,21 @@ impl Args {
             is_work,
         };
         let open = prospect.worked;
-        let runners = runners(site, queues, crew)?;
-        let what = format!("{} with {}", format::count(open, "item"), words(crew, open));
+        let runners = runners(workspace, queues, crew)?;
+        let work = format!("{} with {}", format::count(open, "item"), words(crew, open));
         context.out.note(match prospect.worked {
             0 => format!(
                 "no item can be worked now: {}",
                 format::count(prospect.left, "item")
             ),
             _ => format!(
-                "draining {what}, {}{}",
+                "draining {work}, {}{}",
                 with_runners(&runners),
                 prospect.rest()
             ),
         });
         if prospect.worked > 0 {
-            setting_out(site, queues, &runners)
+            setting_out(workspace, queues, &runners)
                 .into_iter()
                 .for_each(|line| context.out.note(line));
         }
@@ -387,20 +395,20 @@ impl Args {
             .iter()
             .for_each(|not_run| context.out.note(not_run));
         let is_at_terminal = io::stderr().is_terminal();
-        let foot = Foot::begin(context, &site.board, open);
+        let foot = Foot::begin(context, &workspace.board, open);
         let say = |line: String| foot.above(|| context.out.note(line));
         // All agents meet the same obstacles, so each message is printed once.
         let told = RefCell::new(HashSet::new());
-        let is_new = |what: String| told.borrow_mut().insert(what);
+        let is_new = |line: String| told.borrow_mut().insert(line);
         let queues_now = || {
-            self.queues(context, site, queues.to_vec())
+            self.queues(context, workspace, queues.to_vec())
                 .unwrap_or_else(|_| queues.to_vec())
         };
-        let by_hand = ByHand::since(site.board.last_seq()?);
+        let by_hand = ByHand::since(workspace.board.last_seq()?);
         let mut demand = || {
             let queues = queues_now();
-            by_hand.news(site, &queues).into_iter().for_each(say);
-            let (demands, unstaffed) = look(site, &queues, crew);
+            by_hand.news(workspace, &queues).into_iter().for_each(say);
+            let (demands, unstaffed) = look(workspace, &queues, crew);
             unstaffed
                 .into_iter()
                 .filter(|(role, _)| is_new(role.clone()))
@@ -412,12 +420,12 @@ impl Args {
             return Ok((true, None));
         }
         let bell = Bell::new();
-        site.board.make_folders()?;
-        let _watch = site.board.ring_at_changes(queues, &bell)?;
+        workspace.board.make_folders()?;
+        let _watch = workspace.board.ring_at_changes(queues, &bell)?;
         let (mut waits, mut failed, mut too_early) = (Waits::default(), None, None);
         let well = run(
             &config,
-            &site.interrupt,
+            &workspace.interrupt,
             &bell,
             &mut demand,
             &mut |news| match news {
@@ -425,34 +433,37 @@ impl Args {
                     let Ok(Heard { agent, told }) = serde_json::from_str(&line) else {
                         return;
                     };
-                    by_hand.news(site, &queues_now()).into_iter().for_each(say);
+                    by_hand
+                        .news(workspace, &queues_now())
+                        .into_iter()
+                        .for_each(say);
                     waits.hear(&agent, &told);
                     if let (true, Some(task)) =
                         (self.fail_fast && failed.is_none(), told.gives_up())
                     {
                         failed = Some(task.clone());
-                        site.interrupt.raise(InterruptCause::Stopped);
+                        workspace.interrupt.raise(InterruptCause::Stopped);
                     }
                     if let (true, AgentRecord::Waiting { until: Some(_), .. }) =
                         (waits.are_all(), &told)
-                        && let Some(first) = first_time(site, &queues_now(), crew)
+                        && let Some(first) = first_time(workspace, &queues_now(), crew)
                     {
                         let ahead = (first - clock::now()).to_std().unwrap_or_default();
                         let is_beyond =
                             |_: &Period| until.is_some_and(|end| clock::instant() + ahead > end);
                         if let Some(time) = self.max_time.filter(is_beyond) {
                             too_early = Some(Cut::TooEarly(time, first));
-                            site.interrupt.raise(InterruptCause::Stopped);
+                            workspace.interrupt.raise(InterruptCause::Stopped);
                         } else if ahead > LONG_WAIT {
-                            let open = Prospect::of(site, &queues_now(), crew)
+                            let open = Prospect::of(workspace, &queues_now(), crew)
                                 .map_or(0, |prospect| prospect.worked);
                             let line = format!(
-                                "{} left, and none may be taken before {}",
+                                "{} left, and no agent can claim one before {}",
                                 format::count(open, "item"),
                                 clock::dated(first)
                             );
                             let line =
-                                format!("{line}; to end where all wait for longer: --max-time 10m");
+                                format!("{line}; to stop instead of a long wait: --max-time 10m");
                             is_new(line.clone()).then(|| say(line));
                         }
                     }
@@ -475,7 +486,7 @@ impl Args {
                     // New items are counted when an agent begins or completes one.
                     let is_other = told.completes() || matches!(told, AgentRecord::Claimed { .. });
                     let open = || {
-                        Prospect::of(site, &queues_now(), crew)
+                        Prospect::of(workspace, &queues_now(), crew)
                             .map_or(0, |prospect| prospect.worked)
                     };
                     foot.hear(&agent, &told, is_other.then_some(&open));
@@ -489,7 +500,9 @@ impl Args {
                     }
                     // At a terminal the user can look at the log.
                     if is_told && !is_at_terminal {
-                        failed_output::under(site, &told).into_iter().for_each(say);
+                        failed_output::under(workspace, &told)
+                            .into_iter()
+                            .for_each(say);
                     }
                 }
                 News::Complaint(line) => say(line),
@@ -504,7 +517,7 @@ impl Args {
                 }
             },
         );
-        let cut = match (failed, site.interrupt.cause()) {
+        let cut = match (failed, workspace.interrupt.cause()) {
             (Some(task), _) => Some(Cut::Failure(task)),
             _ if too_early.is_some() => too_early,
             (None, Some(InterruptCause::Stopped)) => self.max_time.map(Cut::OutOfTime),
@@ -516,7 +529,7 @@ impl Args {
     fn agent_args(
         &self,
         context: &Context,
-        site: &Workspace,
+        workspace: &Workspace,
         queues: &[Queue],
         role: &str,
     ) -> Vec<OsString> {
@@ -532,13 +545,13 @@ impl Args {
         .to_vec();
         args.extend([
             "--dir".into(),
-            site.board.dir().into(),
+            workspace.board.dir().into(),
             "--drain".into(),
             std::process::id().to_string().into(),
         ]);
         args.extend(context.shared.trust.then(|| "--trust".into()));
         args.extend(self.fail_fast.then(|| "--fail-fast".into()));
-        if let Some(own) = &site.config.budget.own {
+        if let Some(own) = &workspace.config.budget.own {
             let amounts = [
                 ("--max-usd", own.cap.usd),
                 ("--max-minutes", own.cap.minutes),
@@ -602,16 +615,16 @@ struct WorkPlan {
 
 /// Returns the runners of the open items of `queues`, or of the roles where no item fits one yet.
 fn runners(
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     crew: &[Post],
 ) -> Result<BTreeSet<String>, CliError> {
     let texts = queues
         .iter()
-        .map(|queue| site.board.read(queue))
+        .map(|queue| workspace.board.read(queue))
         .collect::<Result<Vec<_>, _>>()?;
     let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.parse().0).collect();
-    let roles = site.config.known_roles();
+    let roles = workspace.config.known_roles();
     let open = |document: &Document<'_>| {
         let items = document
             .items()
@@ -624,15 +637,20 @@ fn runners(
     let tasks: Vec<Task> = documents.iter().flat_map(open).collect();
     let mut names = BTreeSet::new();
     for post in crew {
-        let role = site.role(&post.role)?;
+        let role = workspace.role(&post.role)?;
         let is_own = |task: &&Task| task.role.as_deref().unwrap_or(DEFAULT_ROLE) == post.role;
         let mut own = tasks
             .iter()
             .filter(is_own)
-            .map(|task| site.runner_of(task, role))
+            .map(|task| workspace.runner_of(task, role))
             .peekable();
         if own.peek().is_none() {
-            names.insert(site.runner.clone().unwrap_or_else(|| role.runner.clone()));
+            names.insert(
+                workspace
+                    .runner
+                    .clone()
+                    .unwrap_or_else(|| role.runner.clone()),
+            );
         }
         names.extend(own);
     }
@@ -652,19 +670,19 @@ fn with_runners(runners: &BTreeSet<String>) -> String {
 /// Prints the plan of a dry run: the items, with their commands.
 fn show_plan(
     context: &Context,
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     crew: &[Post],
 ) -> Result<(), CliError> {
     let mut commands = HashMap::new();
     for queue in queues {
         commands.extend(
-            commands_of(site, queue)?
+            commands_of(workspace, queue)?
                 .into_iter()
                 .map(|(line, all)| ((queue.id.clone(), line), all)),
         );
     }
-    let left = summarise(site, queues, crew, site.board.last_seq()?, None)?
+    let left = summarise(workspace, queues, crew, workspace.board.last_seq()?, None)?
         .left
         .into_iter()
         .filter(|left| !left.broken);
@@ -709,10 +727,10 @@ fn some_time(text: &str) -> Result<Period, String> {
     }
 }
 
-fn count_open(site: &Workspace, queues: &[Queue]) -> Result<usize, CliError> {
+fn count_open(workspace: &Workspace, queues: &[Queue]) -> Result<usize, CliError> {
     let is_open = |item: &&Item<'_>| !item.status.is_ended() && !item.aside;
     let open = |queue| {
-        Ok(site
+        Ok(workspace
             .board
             .read(queue)?
             .content

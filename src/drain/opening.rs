@@ -11,29 +11,29 @@ use super::super::format;
 
 /// Returns it in one line; `None` if the items need no repository. `runners` are those of the items.
 pub(super) fn setting_out<'r>(
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     runners: impl IntoIterator<Item = &'r String>,
 ) -> Option<String> {
-    let (base, commit) = site.base().ok()?;
+    let (base, commit) = workspace.base().ok()?;
     let base = base.as_deref().unwrap_or("HEAD");
     let mut parts = vec![format!("from `{base}` at {}", commit.short())];
-    parts.extend(unseen(site, queues));
+    parts.extend(unseen(workspace, queues));
     let mut runners = runners
         .into_iter()
-        .filter(|name| !site.config.runs_scripts(name))
+        .filter(|name| !workspace.config.runs_scripts(name))
         .peekable();
     if runners.peek().is_some() {
-        parts.push(cost(site));
+        parts.push(cost(workspace));
     }
-    parts.extend(runners.filter_map(|name| not_obeyed(site, name)));
+    parts.extend(runners.filter_map(|name| not_obeyed(workspace, name)));
     Some(parts.join("; "))
 }
 
 /// Describes the untrusted settings in the repository that this runner's program is kept from.
-fn not_obeyed(site: &Workspace, runner: &str) -> Option<String> {
-    let program = runner_named(&site.config, runner, &Role::default()).ok()?;
-    let trust = Trust::of(site).program(site.board.root(), program.obeyed_files());
+fn not_obeyed(workspace: &Workspace, runner: &str) -> Option<String> {
+    let program = runner_named(&workspace.config, runner, &Role::default()).ok()?;
+    let trust = Trust::of(workspace).program(workspace.board.root(), program.obeyed_files());
     let files = listed(&trust.err()?.what);
     Some(format!(
         "{runner} does not obey {files}, which is not trusted: tavern trust"
@@ -41,11 +41,11 @@ fn not_obeyed(site: &Workspace, runner: &str) -> Option<String> {
 }
 
 /// Describes uncommitted files of the checkout, except the board's.
-fn unseen(site: &Workspace, queues: &[Queue]) -> Option<String> {
-    let repository = site.repository().ok()?;
+fn unseen(workspace: &Workspace, queues: &[Queue]) -> Option<String> {
+    let repository = workspace.repository().ok()?;
     let own: Vec<String> = queues
         .iter()
-        .flat_map(|queue| site.protected(queue))
+        .flat_map(|queue| workspace.protected(queue))
         .collect();
     let mut paths = repository.own_changes().ok()?;
     paths.retain(|path| {
@@ -60,8 +60,8 @@ fn unseen(site: &Workspace, queues: &[Queue]) -> Option<String> {
     (!names.is_empty()).then(|| format!("{files} that agents don't see: {}", listed(&names)))
 }
 
-fn cost(site: &Workspace) -> String {
-    let caps = &site.config.budget;
+fn cost(workspace: &Workspace) -> String {
+    let caps = &workspace.config.budget;
     let own = caps.own.as_ref().map(|own| own.cap.clone());
     let all = [
         ("", own),

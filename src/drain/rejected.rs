@@ -31,17 +31,17 @@ pub(super) struct Prospect {
 impl Prospect {
     /// Returns the prospect of the items of `queues` as they are now.
     pub(super) fn of(
-        site: &Workspace,
+        workspace: &Workspace,
         queues: &[Queue],
         crew: &[Post],
     ) -> Result<Prospect, CliError> {
         let (mut prospect, lacking, roles) = (
             Prospect::default(),
-            lacking(site, queues),
-            site.config.known_roles(),
+            lacking(workspace, queues),
+            workspace.config.known_roles(),
         );
         for queue in queues {
-            let text = site.board.read(queue)?;
+            let text = workspace.board.read(queue)?;
             let (document, _) = text.content.parse();
             for item in document
                 .items()
@@ -53,13 +53,15 @@ impl Prospect {
                 }
                 let lacking = lacking.get(&(queue.id.clone(), item.line));
                 let task = document.task_of(&item);
-                let hindrance = hindrance(site, &task, lacking, crew);
+                let hindrance = hindrance(workspace, &task, lacking, crew);
                 if let (None, Some(second)) = (&hindrance, item.second_script())
-                    && let Some(role) = site
+                    && let Some(role) = workspace
                         .config
                         .roles
                         .get(task.role.as_deref().unwrap_or(DEFAULT_ROLE))
-                    && site.config.runs_scripts(&site.runner_of(&task, role))
+                    && workspace
+                        .config
+                        .runs_scripts(&workspace.runner_of(&task, role))
                 {
                     let line = Position::of(&text.content, second.start).line;
                     prospect.second_scripts.push(format!("{}:{line}", queue.id));
@@ -95,16 +97,19 @@ impl Prospect {
 }
 
 /// Returns all items of `queues` that lack something, by place.
-pub(super) fn lacking(site: &Workspace, queues: &[Queue]) -> HashMap<(String, usize), Unready> {
-    unready(site, queues, None)
+pub(super) fn lacking(
+    workspace: &Workspace,
+    queues: &[Queue],
+) -> HashMap<(String, usize), Unready> {
+    unready(workspace, queues, None)
         .into_iter()
         .map(|one| ((one.queue.clone(), one.line), one))
         .collect()
 }
 
-/// Returns what keeps `crew` from an item as long as only agents work; `None` if one of them will act on it.
+/// Returns the obstacle that keeps `crew` from an item as long as only agents work; `None` if one will act on it.
 pub(super) fn hindrance(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     lacking: Option<&Unready>,
     crew: &[Post],
@@ -128,7 +133,7 @@ pub(super) fn hindrance(
             (!is_of_crew(role)).then(|| Lack::Role(role.to_owned()))
         }
         Status::InReview => {
-            let open = task.open_reviews(&task.reviewers(&site.config.review));
+            let open = task.open_reviews(&task.reviewers(&workspace.config.review));
             let first = open.first().map_or(REVIEWER, String::as_str).to_owned();
             (!is_of_crew(&first) && !open.iter().any(|role| is_of_crew(role)))
                 .then_some(Lack::Reviewer(first))
@@ -140,20 +145,20 @@ pub(super) fn hindrance(
 /// Returns the errors that `tavern check` finds in the queues; no agent takes an item with an error.
 pub(super) fn errors(
     context: &Context,
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
 ) -> Result<Option<String>, CliError> {
     // With one runner for all items, the config's runners don't matter.
-    let config = site.runner.is_none().then_some(&site.config);
+    let config = workspace.runner.is_none().then_some(&workspace.config);
     let texts = queues
         .iter()
-        .map(|queue| site.board.read(queue))
+        .map(|queue| workspace.board.read(queue))
         .collect::<Result<Vec<_>, _>>()?;
     let texts: Vec<(&Queue, &str)> = texts
         .iter()
         .map(|text| (&text.queue, &*text.content))
         .collect();
-    let errors = errors_if(&site.board, &texts, config, &context.here())?;
+    let errors = errors_if(&workspace.board, &texts, config, &context.here())?;
     let told = || {
         list(
             &format::count(errors.len(), "error"),
@@ -166,13 +171,13 @@ pub(super) fn errors(
 /// Refuses to begin if no item can be worked, because of `errors` or because all lack a script for their
 /// runner.
 pub(super) fn refuse(
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     crew: &[Post],
     errors: Option<&str>,
 ) -> Result<(), CliError> {
     let is_ours = |lack: &&Lack| matches!(lack, Lack::NoScript { role, .. } if crew.iter().any(|post| post.role == *role));
-    let mut unfit = unready(site, queues, None);
+    let mut unfit = unready(workspace, queues, None);
     let waits = unfit
         .iter()
         .flat_map(|one| &one.lacks)
@@ -180,7 +185,7 @@ pub(super) fn refuse(
     unfit.retain(|one| !one.is_broken() && one.lacks.iter().any(|lack| is_ours(&lack)));
     // Items that wait for a person are in the final list.
     let is_mistake = errors.is_some() || !unfit.is_empty() && !waits;
-    if !is_mistake || Prospect::of(site, queues, crew)?.worked > 0 {
+    if !is_mistake || Prospect::of(workspace, queues, crew)?.worked > 0 {
         return Ok(());
     }
     if let Some(errors) = errors {

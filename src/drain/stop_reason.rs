@@ -47,7 +47,7 @@ impl fmt::Display for Cut {
                 let first = clock::dated(*first);
                 write!(
                     f,
-                    "ended at once: nothing may be taken before {first}, and by then {time} (--max-time) are over"
+                    "ended at once: no agent can claim an item before {first}, after the limit of {time} (--max-time)"
                 )
             }
             Cut::Failure(task) => {

@@ -155,7 +155,7 @@ impl Summary {
     /// Adds items that were archived by the events `since` the beginning, and are still archived.
     fn add_archived(
         &mut self,
-        site: &Workspace,
+        workspace: &Workspace,
         queues: &[Queue],
         since: &[Entry],
         strayed: &HashSet<TaskId>,
@@ -163,17 +163,17 @@ impl Summary {
     ) -> Result<(), CliError> {
         let became = became(since);
         let (runs, archived, mut seen) = (
-            RunNames::list(&site.board)?,
-            Archived::of(&site.board),
+            RunNames::list(&workspace.board)?,
+            Archived::of(&workspace.board),
             HashSet::new(),
         );
         let mut live = HashSet::new();
         // Unreadable queues count as empty.
-        for text in site
+        for text in workspace
             .board
             .queues()?
             .iter()
-            .filter_map(|queue| site.board.read(queue).ok())
+            .filter_map(|queue| workspace.board.read(queue).ok())
         {
             live.extend(
                 text.content
@@ -205,7 +205,7 @@ impl Summary {
                 if !is_archived || !seen.insert(id.clone()) {
                     continue;
                 }
-                let runs = runs.runs_of(&site.board, id);
+                let runs = runs.runs_of(&workspace.board, id);
                 let runs = since_then(&runs, before);
                 self.usd += usd(&runs);
                 // The lane may have decided the status of the first one.
@@ -288,7 +288,7 @@ impl Summary {
         lines.chain(more)
     }
 
-    pub(super) fn print(&self, context: &Context, site: &Workspace) -> Result<(), CliError> {
+    pub(super) fn print(&self, context: &Context, workspace: &Workspace) -> Result<(), CliError> {
         let mut lines = vec![self.totals()];
         let mut alike = Alike::default();
         for left in &self.left {
@@ -312,16 +312,16 @@ impl Summary {
         lines.extend(self.open_steps(context));
         lines.extend(self.strayed.iter().map(OutsideReport::to_string));
         let is_merged = self.ended.iter().any(|one| one.commit.is_some());
-        lines.extend(is_merged.then(|| to_merge(site)));
+        lines.extend(is_merged.then(|| to_merge(workspace)));
         context.out.record(self, lines.join("\n"))?;
-        tell_of_tip(context, site);
+        tell_of_tip(context, workspace);
         Ok(())
     }
 }
 
 /// Returns the branch with the merged work, and the command that brings it into the user's own.
-pub(crate) fn to_merge(site: &Workspace) -> String {
-    let branch = site.integration();
+pub(crate) fn to_merge(workspace: &Workspace) -> String {
+    let branch = workspace.integration();
     format!(
         "merged work is on branch {branch}: git merge {}",
         quoted(branch)
@@ -331,14 +331,14 @@ pub(crate) fn to_merge(site: &Workspace) -> String {
 /// Returns the results of `queues`, and of items that were begun there after the event `before` and moved
 /// elsewhere. `cut` is the reason if the drain ended early.
 pub(super) fn summarise(
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     crew: &[Post],
     before: u64,
     cut: Option<&Cut>,
 ) -> Result<Summary, CliError> {
-    let (mut summary, roles) = (Summary::default(), site.config.known_roles());
-    let since = tail_log(&site.board, before)?;
+    let (mut summary, roles) = (Summary::default(), workspace.config.known_roles());
+    let since = tail_log(&workspace.board, before)?;
     let (became, mut strayed) = (became(&since), begun(&since, queues));
     let mut all: Vec<Queue> = queues
         .iter()
@@ -346,20 +346,21 @@ pub(super) fn summarise(
         .cloned()
         .collect();
     for queue in &all {
-        let text = site.board.read(queue)?;
+        let text = workspace.board.read(queue)?;
         let (document, _) = text.content.parse();
         strayed.retain(|id| document.find(id).is_none());
     }
     let own = all.len();
     if !strayed.is_empty() {
-        let is_other = |queue: &Queue| !queues.contains(queue) && site.board.read(queue).is_ok();
-        all.extend(site.board.queues()?.into_iter().filter(is_other));
+        let is_other =
+            |queue: &Queue| !queues.contains(queue) && workspace.board.read(queue).is_ok();
+        all.extend(workspace.board.queues()?.into_iter().filter(is_other));
     }
-    let kept = Unmerged::of(site.repository()?, site.integration());
-    let names = RunNames::list(&site.board)?;
-    let mut unready = lacking(site, &all);
+    let kept = Unmerged::of(workspace.repository()?, workspace.integration());
+    let names = RunNames::list(&workspace.board)?;
+    let mut unready = lacking(workspace, &all);
     for (number, queue) in all.iter().enumerate() {
-        let text = site.board.read(queue)?;
+        let text = workspace.board.read(queue)?;
         let (document, _) = text.content.parse();
         let mut apart = document.apart();
         for (at, item) in document.items().iter().enumerate() {
@@ -372,7 +373,7 @@ pub(super) fn summarise(
             let runs = item
                 .id
                 .as_ref()
-                .map(|id| names.runs_of(&site.board, id))
+                .map(|id| names.runs_of(&workspace.board, id))
                 .unwrap_or_default();
             let ours = since_then(&runs, before);
             summary.usd += usd(&ours);
@@ -392,7 +393,7 @@ pub(super) fn summarise(
                 continue;
             }
             let (task, status) = (document.task_of(item), item.status);
-            let hindrance = hindrance(site, &task, lacking.as_ref(), crew);
+            let hindrance = hindrance(workspace, &task, lacking.as_ref(), crew);
             let reason = task.reason();
             let failed = runs.last().filter(|run| has_failed(run, status));
             summary.left.push(Left {
@@ -422,17 +423,19 @@ pub(super) fn summarise(
                     .and_then(|cut| why_cut(&task, cut))
                     .or_else(|| why(&task, reason, lacking.as_ref(), hindrance.as_ref(), queue)),
                 need,
-                output: failed.map(|run| end_of(site, &run.run)).unwrap_or_default(),
+                output: failed
+                    .map(|run| end_of(workspace, &run.run))
+                    .unwrap_or_default(),
                 run: runs
                     .last()
-                    .map(|run| shown(&site.board.run_dir(&run.run), site.board.root())),
+                    .map(|run| shown(&workspace.board.run_dir(&run.run), workspace.board.root())),
                 path: queue.path.clone(),
                 name: name_of(queue, item),
                 seconds: seconds_of(&ours),
             });
         }
     }
-    summary.add_archived(site, queues, &since, &strayed, before)?;
+    summary.add_archived(workspace, queues, &since, &strayed, before)?;
     let has_died = |left: &&Left| {
         left.task
             .as_ref()
@@ -543,7 +546,7 @@ fn why_cut(task: &Task, cut: &Cut) -> Option<String> {
     }
 }
 
-/// Returns why an item is not completed: its last run's `reason`, else what it lacks.
+/// Returns why an item is not completed: its last run's `reason`, else its lack.
 fn why(
     task: &Task,
     reason: Option<&str>,

@@ -31,7 +31,7 @@ struct LogPart {
     path: PathBuf,
     at: u64,
     rest: Vec<u8>,
-    /// Bytes before it whose omission was not reported yet.
+    /// Omitted bytes before it that no line has reported yet.
     passed: u64,
     lines: ThreadLines,
 }

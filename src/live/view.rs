@@ -103,7 +103,7 @@ struct LiveView<'c> {
     terminal: Option<RawTerminal>,
 }
 
-/// The work whose diff is shown.
+/// The work behind the open diff.
 struct OpenDiff {
     /// git's folder of its worktree, if there is one.
     folder: Option<PathBuf>,
@@ -126,7 +126,7 @@ impl OpenDiff {
     }
 }
 
-/// The run whose logs are read.
+/// The run behind the open logs.
 struct OpenStream {
     folder: PathBuf,
     tail: LogTail,
@@ -319,12 +319,12 @@ impl<'c> LiveView<'c> {
         let began = clock::instant();
         let board = self.board.clone().settled()?;
         let queues: Vec<Queue> = self.context.files(&board, self.names)?;
-        let site = self
+        let workspace = self
             .context
             .light_site(board.clone())
             .ok()
-            .map(|site| site.naming(&queues));
-        self.overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Open)?;
+            .map(|workspace| workspace.naming(&queues));
+        self.overview = Overview::gather(&board, &queues, workspace.as_ref(), WantedItems::Open)?;
         self.looked = clock::instant();
         self.tick();
         if let Some(page) = self

@@ -168,16 +168,16 @@ impl WantedItems<'_> {
 
 impl Listing {
     /// Lists the items of `queues`, which come first in `read`; the other texts serve for references between items.
-    /// Requirements are checked only for the present, when there is a `site`.
+    /// Requirements are checked only for the present, when there is a `workspace`.
     pub fn gather(
         board: &Board,
         read: &[QueueRead<'_>],
         queues: &[Queue],
-        site: Option<&Workspace>,
+        workspace: Option<&Workspace>,
         wanted: WantedItems<'_>,
     ) -> Result<Listing, CliError> {
         let (mut listing, now) = (Listing::default(), clock::now());
-        let roles = site.map(|site| site.config.known_roles());
+        let roles = workspace.map(|workspace| workspace.config.known_roles());
         let shown = read
             .iter()
             .filter(|read| queues.contains(&read.text.queue))
@@ -186,7 +186,12 @@ impl Listing {
             .iter()
             .map(|read| (read.text.queue.id.as_str(), &read.document))
             .collect();
-        let here = site.map(|site| (site.config.known_roles(), Preflight::to_show(site)));
+        let here = workspace.map(|workspace| {
+            (
+                workspace.config.known_roles(),
+                Preflight::to_show(workspace),
+            )
+        });
         let ids: Vec<&str> = named.iter().map(|(id, _)| *id).collect();
         let readiness = Readiness::of(&named, &ids, Some(board), here);
         let of_document = |number: usize| {
@@ -196,11 +201,11 @@ impl Listing {
                 .collect()
         };
         let all_lacks: Vec<Vec<Vec<Lack>>> = (0..shown).map(of_document).collect();
-        let next = site
-            .map(|site| next(site, read, &all_lacks))
+        let next = workspace
+            .map(|workspace| next(workspace, read, &all_lacks))
             .unwrap_or_default();
         // Without a flag only items that stand out are listed, so that a queue of ten thousand fits a screen.
-        let has_ages = matches!(wanted, WantedItems::Each(_)) && site.is_some();
+        let has_ages = matches!(wanted, WantedItems::Each(_)) && workspace.is_some();
         let entries = if has_ages {
             tail_log(board, 0)?
         } else {
@@ -318,7 +323,7 @@ impl Listing {
                     since: standing
                         .as_ref()
                         .and_then(|standing| standing.of(board, text, document, item)),
-                    ready: site.is_some() && may_be_taken && lacks[index].is_empty(),
+                    ready: workspace.is_some() && may_be_taken && lacks[index].is_empty(),
                     next_for: next.get(&(number, index)).cloned(),
                     waits_for: waits.map(hints::lacking),
                     not_ready,

@@ -12,20 +12,20 @@ use super::queue_read::QueueRead;
 /// Returns the next items, by the indices of their documents and in them, each with the role that takes it. `lacks` has
 /// an entry for each of the first documents; only these are looked at.
 pub fn next(
-    site: &Workspace,
+    workspace: &Workspace,
     read: &[QueueRead<'_>],
     lacks: &[Vec<Vec<Lack>>],
 ) -> HashMap<(usize, usize), String> {
     let mut first: BTreeMap<String, (usize, (usize, usize))> = BTreeMap::new();
-    let roles = site.config.known_roles();
+    let roles = workspace.config.known_roles();
     for (number, lacks) in lacks.iter().enumerate() {
         let QueueRead { text, document, .. } = &read[number];
         for index in in_order(document)
             .into_iter()
             .filter(|index| lacks[*index].is_empty())
         {
-            let role = role_of(site, &roles, document, document.item(index));
-            let queues = site
+            let role = role_of(workspace, &roles, document, document.item(index));
+            let queues = workspace
                 .config
                 .roles
                 .get(&role)
@@ -46,7 +46,7 @@ pub fn next(
 
 /// Returns the role that takes an item without lacks.
 fn role_of<'t>(
-    site: &Workspace,
+    workspace: &Workspace,
     roles: &Roles,
     document: &Document<'t>,
     item: &Item<'t>,
@@ -57,7 +57,7 @@ fn role_of<'t>(
     {
         let task = task();
         let open = task
-            .open_reviews(&task.reviewers(&site.config.review))
+            .open_reviews(&task.reviewers(&workspace.config.review))
             .into_iter();
         return open
             .into_iter()

@@ -65,8 +65,8 @@ impl SpendingLine {
 }
 
 /// Returns the usage; `None` unless money was spent or there is a cap.
-pub fn of(site: &Workspace, queues: &[Queue]) -> Option<SpendingLine> {
-    let all = spending_of_all(site);
+pub fn of(workspace: &Workspace, queues: &[Queue]) -> Option<SpendingLine> {
+    let all = spending_of_all(workspace);
     let (usd_today, usd) = all.sums(Measure::Usd);
     let budgets = budgets(&all, queues);
     if usd == 0.0 && budgets.is_empty() {

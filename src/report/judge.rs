@@ -26,8 +26,8 @@ pub(super) fn run(
     context: &Context,
     board: Board,
 ) -> Result<Exit, CliError> {
-    let site = context.light_site(board)?;
-    let task = site.board.task(&named.task)?.task;
+    let workspace = context.light_site(board)?;
+    let task = workspace.board.task(&named.task)?.task;
     let by = person();
     if args.approve && is_to_start(&task) {
         let why = format!(
@@ -36,35 +36,36 @@ pub(super) fn run(
         );
         without_token(named.token, why, &format!("tavern approve {}", task.id))?;
         let event = Event::Allow { by: by.clone() };
-        return submit(named, context, &site, &event, &by);
+        return submit(named, context, &workspace, &event, &by);
     }
-    let review = reviewer(named, context, &site, &task, by)?;
+    let review = reviewer(named, context, &workspace, &task, by)?;
     let by = review.by.clone();
     if let Some(findings) = &args.reject {
         let event = Event::Reject {
             review,
             findings: words(findings)?,
-            most: report::rounds(&site, &task),
+            most: report::rounds(&workspace, &task),
         };
-        return submit(named, context, &site, &event, &by);
+        return submit(named, context, &workspace, &event, &by);
     }
     let event = Event::Approve {
         review,
-        commit: review::named(&site, &task)?,
+        commit: review::named(&workspace, &task)?,
     };
     // An item that is not in review is refused for that, regardless of its branch.
-    site.board
+    workspace
+        .board
         .clone()
         .dry()
         .submit(&task.id, &event, &Note::default())?;
-    if let Some(moved) = review::moved(&site, &task)? {
+    if let Some(moved) = review::moved(&workspace, &task)? {
         let hint = format!(
             "have it verified there: tavern report {} --reject \"look at the new commits\"",
             task.id
         );
         return Err(CliError::refused(moved.trim_end_matches('.'), hint));
     }
-    submit(named, context, &site, &event, &by)
+    submit(named, context, &workspace, &event, &by)
 }
 
 /// Returns whether `--approve` allows the item to begin, rather than its work to be merged.
@@ -76,12 +77,12 @@ pub fn is_to_start(task: &Task) -> bool {
 fn reviewer(
     named: &HeldItem,
     context: &Context,
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     person: String,
 ) -> Result<Review, CliError> {
-    let reviewers = task.reviewers(&site.config.review);
-    if let (Some(token), Some(lease)) = (named.token, site.board.lease(&task.id)?) {
+    let reviewers = task.reviewers(&workspace.config.review);
+    if let (Some(token), Some(lease)) = (named.token, workspace.board.lease(&task.id)?) {
         return Ok(Review {
             token: Some(token),
             by: lease.agent,
@@ -104,12 +105,12 @@ fn reviewer(
 fn submit(
     named: &HeldItem,
     context: &Context,
-    site: &Workspace,
+    workspace: &Workspace,
     event: &Event,
     by: &str,
 ) -> Result<Exit, CliError> {
     let task = &named.task;
-    let after = site
+    let after = workspace
         .board
         .submit(
             task,
@@ -121,7 +122,7 @@ fn submit(
         )?
         .task;
     let open = match after.status() {
-        Status::InReview => after.open_reviews(&after.reviewers(&site.config.review)),
+        Status::InReview => after.open_reviews(&after.reviewers(&workspace.config.review)),
         _ => Vec::new(),
     };
     let mut text = format!("{task} is {}", after.status());
@@ -129,7 +130,7 @@ fn submit(
         text.push_str(&format!(", and waits for {}", open.join(", ")));
     }
     if after.status() == Status::Approved && context.own_run().is_none() {
-        text.push_str(&hints::approved(&site.board, task));
+        text.push_str(&hints::approved(&workspace.board, task));
     }
     if matches!(after.status(), Status::InReview | Status::Approved) {
         text.push_str(&format!("\nits changes: tavern diff {task}"));

@@ -140,12 +140,12 @@ type Places = HashMap<TaskId, usize>;
 fn items(context: &Context, board: &Board, scope: &PageScope<'_>) -> (Vec<Draft>, Places) {
     let (mut drafts, mut ids) = (Vec::new(), Places::new());
     // Without readable settings the lacks are unknown.
-    let site = context
+    let workspace = context
         .light_site(board.clone())
         .ok()
-        .map(|site| site.naming(scope.queues));
-    let lacking = site
-        .map(|site| unready(&site, scope.queues, None))
+        .map(|workspace| workspace.naming(scope.queues));
+    let lacking = workspace
+        .map(|workspace| unready(&workspace, scope.queues, None))
         .unwrap_or_default();
     let mut lacking: HashMap<(String, usize), Unready> = lacking
         .into_iter()

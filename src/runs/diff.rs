@@ -12,7 +12,7 @@ use tavern_run::{Metadata, artifacts::Artifacts};
 use tavern_store::Board;
 use tavern_sys::clock;
 
-/// Which runs are compared, and what of them.
+/// The runs to compare, and the kind of comparison.
 #[derive(clap::Args)]
 pub struct Diff {
     /// Two runs (or items, for their last ones); an item alone, for its last two runs; or an item and the numbers of two

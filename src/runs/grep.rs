@@ -13,7 +13,7 @@ use tavern_sys::files;
 /// Maximum number of characters shown of a line.
 const LONGEST: usize = 300;
 
-/// What is looked for, and where.
+/// The pattern, and the places to search.
 #[derive(clap::Args)]
 pub struct Grep {
     /// A regular expression, such as `error|panic`

@@ -200,7 +200,7 @@ fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
     } else {
         String::new()
     };
-    let (started, who) = (
+    let (started, agent) = (
         clock::brief(run.started),
         format!("{} {}", run.agent, run.role),
     );
@@ -212,7 +212,7 @@ fn line(run: &Metadata, now: Timestamp) -> (String, &str) {
         .unwrap_or(&run.summary);
     (
         format!(
-            "{:<10} {started} {outcome:<9} {took:>6} {money:>7} {who:<12} ",
+            "{:<10} {started} {outcome:<9} {took:>6} {money:>7} {agent:<12} ",
             run.run
         ),
         reason,

@@ -31,7 +31,7 @@ pub struct Args {
     pub command: Option<RunsCommand>,
 }
 
-/// What to do with them.
+/// Actions on runs.
 #[derive(clap::Subcommand)]
 pub enum RunsCommand {
     /// List the runs, oldest first (the default)

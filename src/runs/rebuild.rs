@@ -28,10 +28,10 @@ pub(super) fn rebuild(
     board: Board,
     runs: &[Metadata],
 ) -> Result<Exit, CliError> {
-    let site = context.quick_site(board)?;
+    let workspace = context.quick_site(board)?;
     let (mut has_made, mut has_lost) = (false, false);
     for Metadata { run, .. } in runs {
-        let rebuilt = run::rebuild(&site, run)?;
+        let rebuilt = run::rebuild(&workspace, run)?;
         let words = words(&rebuilt);
         if !words.is_empty() {
             let record = Record {
@@ -56,9 +56,9 @@ fn words(rebuilt: &Rebuilt) -> String {
     ];
     let parts = parts.iter().filter(|(_, files)| !files.is_empty());
     let mut words: Vec<String> = parts
-        .map(|(what, files)| {
+        .map(|(result, files)| {
             let files: Vec<&str> = files.iter().map(String::as_str).collect();
-            format!("{what}: {}", files.join(", "))
+            format!("{result}: {}", files.join(", "))
         })
         .collect();
     words.extend(rebuilt.runs.then(|| "still runs".to_owned()));

@@ -163,10 +163,10 @@ impl<'c> Teller<'c> {
                 BoardWatch::begin(&board, &queues, &self.bell)?,
             ));
         }
-        let site = self.context.light_site(board.clone());
-        let fault = site.as_ref().err().map(told);
-        let site = site.ok().map(|site| site.naming(&queues));
-        let overview = Overview::gather(&board, &queues, site.as_ref(), WantedItems::Every)?;
+        let workspace = self.context.light_site(board.clone());
+        let fault = workspace.as_ref().err().map(told);
+        let workspace = workspace.ok().map(|workspace| workspace.naming(&queues));
+        let overview = Overview::gather(&board, &queues, workspace.as_ref(), WantedItems::Every)?;
         let is_shown = |run: &Metadata| {
             self.names.is_empty() || queues.iter().any(|queue| queue.id == run.queue)
         };

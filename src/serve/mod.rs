@@ -72,7 +72,7 @@ fn port(text: &str) -> Result<u16, String> {
 struct Record<'a> {
     url: &'a str,
     address: SocketAddr,
-    /// Whether the page may act.
+    /// Whether the page can change the board.
     write: bool,
 }
 
@@ -138,7 +138,7 @@ impl Verb for Args {
             context.out.note(meaning(address, leave));
         }
         let acts = if self.write {
-            "the page may act"
+            "the page can change the board"
         } else {
             "the page is read-only; to act from it: tavern serve --write"
         };

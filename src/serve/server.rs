@@ -81,7 +81,7 @@ const HEADERS: [(&str, &str); 8] = [
     ("cache-control", "no-store"),
 ];
 
-/// Whether the page may act.
+/// Whether the page can change the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageLeave {
     LookOnly,

@@ -23,13 +23,20 @@ pub(super) fn print(
     let is_meant = |queue: Option<&str>| {
         queue.is_none_or(|queue| queues.iter().any(|meant| meant.id == queue))
     };
-    let site = context
+    let workspace = context
         .light_site(board.clone())
         .ok()
-        .map(|site| site.naming(queues));
+        .map(|workspace| workspace.naming(queues));
     let (texts, _) = texts(board, queues);
     let read = QueueRead::all(&texts);
-    let needs = Listing::gather(board, &read, queues, site.as_ref(), WantedItems::Unusual)?.needs;
+    let needs = Listing::gather(
+        board,
+        &read,
+        queues,
+        workspace.as_ref(),
+        WantedItems::Unusual,
+    )?
+    .needs;
     let mut ended = ended_since(board, since)?;
     ended.retain(|item| is_meant(item.queue.as_deref()));
     let mut counts = BTreeMap::new();

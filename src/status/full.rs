@@ -369,8 +369,8 @@ impl<'a> FullItem<'a> {
         }
         rows.add_some("not before", task.state.not_before().map(clock::shown));
         if task.status() == Status::Waiting && self.then.is_none() {
-            let site = self.context.light_site(self.board.clone()).ok();
-            let ends = site.and_then(|site| expiries(&site).ok());
+            let workspace = self.context.light_site(self.board.clone()).ok();
+            let ends = workspace.and_then(|workspace| expiries(&workspace).ok());
             let ends = ends.into_iter().flatten();
             for end in ends.filter(|end| end.task == task.id) {
                 let at = clock::shown(end.at);

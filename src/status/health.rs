@@ -98,7 +98,10 @@ pub(super) fn show(context: &Context, board: &Board) -> Result<Option<&'static s
         words.extend(activity.tool.iter().map(|tool| format!("{tool} runs")));
         words.push(format!("seen {} ago", age(activity.seen, now)));
         if activity.makes_changes && activity.hears {
-            words.push(format!("got on {} ago", age(activity.progress_at, now)));
+            words.push(format!(
+                "last progress {} ago",
+                age(activity.progress_at, now)
+            ));
         }
         words.extend((activity.output > 0).then(|| spent(activity)));
         words.extend((watched.nudges > 0).then(|| format::count(watched.nudges as usize, "nudge")));

@@ -33,11 +33,11 @@ pub(super) fn print(
     queues: &[Queue],
     named: &[String],
 ) -> Result<(), CliError> {
-    let site = context
+    let workspace = context
         .light_site(board.clone())
         .ok()
-        .map(|site| site.naming(queues));
-    let overview = Overview::gather(board, queues, site.as_ref(), WantedItems::Unusual)?;
+        .map(|workspace| workspace.naming(queues));
+    let overview = Overview::gather(board, queues, workspace.as_ref(), WantedItems::Unusual)?;
     let metrics = Metrics {
         registry: Registry::new(),
         board: board.root().to_string_lossy().into_owned(),

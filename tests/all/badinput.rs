@@ -22,8 +22,8 @@ fn a_place_that_is_no_board() {
     let plain = Scratch::repository();
     let bare = Scratch::empty();
     bare.git(&["init", "--quiet", "--bare", "."]);
-    let no_repository = "error: `~` is not in a git repository\nhint: make one with `git init` and a first commit, or cd into one\n";
-    let no_board = "error: no board in `~`\nhint: make one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
+    let no_repository = "error: `~` is not in a git repository\nhint: create one with `git init` and a first commit, or cd into one\n";
+    let no_board = "error: no board in `~`\nhint: create one with `tavern init`, or work a plain file with `tavern drain TODO.md`\n";
     let is_bare = "error: `~` is a bare repository: a board needs a main work tree\nhint: clone it, and run Tavern in the clone\n";
     let (spawn, report) = (
         "tavern-spawn T-1 --token 1",
@@ -556,7 +556,7 @@ fn a_board_with_warnings_alone_is_fit_for_work() {
     scratch.run("tavern-claim", &["--pid", &own]).succeeds();
     scratch
         .run("tavern-check", &[])
-        .says("nothing is wrong with queue main and .tavern\n");
+        .says("no problems in queue main and .tavern\n");
     scratch.write(".tavern/worktrees/T-404/x", "");
     let planned = scratch.run("tavern-reap", &["--dry-run"]).succeeds();
     assert!(
@@ -895,7 +895,7 @@ fn a_task_file_that_is_not_read_says_what_is_odd_about_it() {
         .says("this text is UTF-16, not UTF-8")
         .says("iconv -f UTF-16 -t UTF-8 wide.md");
     scratch.write("-x.md", "- [ ] a\n");
-    let words = "the name of `./-x.md` begins with `-`, as a flag does: it is not read\nhint: give it another name";
+    let words = "the name of `./-x.md` begins with `-`, as a flag does: Tavern ignores it\nhint: give it another name";
     scratch
         .run("tavern-drain", &["./-x.md"])
         .ends(2)
@@ -1327,7 +1327,7 @@ fn keys_of_an_items_state_below_a_typed_id_are_its_words() {
     scratch
         .run("tavern-check", &["TODO.md"])
         .ends(0)
-        .says("nothing is wrong");
+        .says("no problems");
     scratch
         .run("tavern-drain", &["TODO.md"])
         .ends(0)
@@ -1375,7 +1375,7 @@ fn what_is_added_begins_as_it_says_or_not_at_all() {
             .program("tavern-add")
             .input(format!("{ticked}\n"))
             .run();
-        add.ends(2).says("leave its box empty");
+        add.ends(2).says("write an empty box");
     }
 }
 

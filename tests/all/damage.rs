@@ -43,7 +43,7 @@ fn what_could_not_be_printed_is_told_with_the_error() {
     );
     let add = scratch.command(Path::new("sh")).args(&["-c", &line]).run();
     add.ends(1)
-        .says("can't write standard output, which was to say: T-7");
+        .says("can't write standard output; the output would have been: T-7");
 }
 
 #[test]
@@ -880,7 +880,7 @@ fn a_lease_that_cannot_be_read_is_written_again_from_the_log() {
             .says("write the lease of T-2 again");
         used.run("tavern-log", &["T-2"])
             .ends(0)
-            .says("the file of its lease was lost, and is written again");
+            .says("its lease file was lost and is restored");
         used.run("tavern-check", &[]).says_not("lease");
         damage(&path, how);
         used.run("tavern-renew", &["T-2", "--token", &token])

@@ -251,7 +251,7 @@ fn items_under_a_heading_of_ones_own_are_left_alone() {
     let own = "## Ideas\n\n- [ ] T-7: Some day (afer: T-1)\n- [ ] T-8: Never (after: nope)\n";
     let text = format!("## Pending\n\n{}\n## Completed\n\n{own}", item("good"));
     let scratch = with_file(&text);
-    let told = "TODO.md:10: `Ideas` is not a lane, so the 2 items under it are not worked: `Pending` in line 1 makes this a board\n";
+    let told = "TODO.md:10: `Ideas` is not a lane, so agents skip the 2 items under it: `Pending` in line 1 makes this a board\n";
     let ran = drain(&scratch, &["TODO.md"])
         .ends(0)
         .says(told)
@@ -620,7 +620,7 @@ fn nobody_takes_an_item_of_a_queue_whose_front_matter_has_an_error() {
         ("role: a: b", "the front matter can't be read:"),
         (
             "done_when: test -e a.txt",
-            "`done_when` is a key of items, and has no effect here; write it at each item",
+            "`done_when` is a key of items, and has no effect here; set it on each of the items",
         ),
     ] {
         let scratch = Scratch::shell(&format!("---\n{front}\n---\n{}", item("T-1: a")), "");
@@ -1003,7 +1003,7 @@ fn what_a_person_is_doing_is_left_to_them() {
     assert!(scratch.read("TODO.md").contains(&mine));
     let checked = scratch.run("tavern-check", &["TODO.md"]).ends(0);
     checked
-        .says("this is not held")
+        .says("no agent holds this")
         .says("move it under Pending")
         .says("tavern release T-7 --force");
     scratch

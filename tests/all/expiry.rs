@@ -117,12 +117,10 @@ fn the_items_own_limit_goes_before_that_of_its_queue_and_that_before_the_boards(
     scratch
         .run("tavern-check", &[])
         .ends(0)
-        .says("= hint: write a length of time such as 12h or 2d; 0 for no limit");
+        .says("= hint: write a duration such as 12h or 2d; 0 for no limit");
     scratch.write(QUEUE, "- [ ] T-1: Paint it\n");
     scratch.write(CONFIG, "max_wait: soon\n");
-    scratch
-        .run("tavern-check", &[])
-        .says("is not a length of time");
+    scratch.run("tavern-check", &[]).says("is not a duration");
 }
 
 #[test]

@@ -559,7 +559,7 @@ fn what_git_is_told_of_a_board_is_made_whole_and_a_persons_lines_stay() {
             &["--quiet", "--runner", "shell", "--no-merge-driver"],
         )
         .succeeds();
-    plain.run("tavern-check", &[]).says("nothing is wrong");
+    plain.run("tavern-check", &[]).says("no problems");
 }
 
 /// Nobody is told that commands have passed where there were none.

@@ -115,7 +115,7 @@ fn a_board_of_obsidians_kanban_plugin_is_worked_and_stays_one() {
     // What stands in a lane of its owner's own is not worked, and is told.
     drained
         .says("4 of 4 completed, 0 left")
-        .says("`Ideas` is not a lane, so the 2 items under it are not worked");
+        .says("`Ideas` is not a lane, so agents skip the 2 items under it");
     let after = scratch.read("Board.md");
     let (was_lanes, was_archive, was_settings) = as_the_plugin_reads(&before);
     let (lanes, archive, settings) = as_the_plugin_reads(&after);

@@ -1805,7 +1805,7 @@ fn a_held_item_keeps_its_id_whatever_is_typed_there() {
         scratch.run("tavern-log", &[]).says(told);
         scratch
             .run("tavern-check", &[])
-            .says_not("this is not held");
+            .says_not("no agent holds this");
         scratch
             .run("tavern-renew", &["T-1", "--token", &token])
             .succeeds();
@@ -1832,7 +1832,7 @@ fn a_held_item_keeps_its_id_whatever_is_typed_there() {
     scratch.stands("T-1", "in_progress", 1);
     scratch
         .run("tavern-check", &[])
-        .says("this is not held")
+        .says("no agent holds this")
         .says("tavern release X-1 --force");
     scratch
         .run("tavern-release", &["X-1", "--force"])
@@ -1840,7 +1840,7 @@ fn a_held_item_keeps_its_id_whatever_is_typed_there() {
     assert_eq!(State::of(&scratch).status("X-1"), Some(Status::Pending));
     scratch
         .run("tavern-check", &[])
-        .says_not("this is not held");
+        .says_not("no agent holds this");
 }
 
 /// All its files are others then than those that Tavern knows.

@@ -101,10 +101,10 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
         .run("tavern-drain", &["Board.md"])
         .ends(3)
         .says("nothing to do: no item is open");
-    let drained = drained.says("Board.md:7: `Задачи` is not a lane, so the item under it is not worked: `kanban-plugin` in the front matter makes this a board\nhint: write `lanes: {Задачи: pending}` in the front matter, or another lane in place of pending:");
+    let drained = drained.says("Board.md:7: `Задачи` is not a lane, so agents skip the item under it: `kanban-plugin` in the front matter makes this a board\nhint: write `lanes: {Задачи: pending}` in the front matter, or another lane in place of pending:");
     drained
         .says("`В работе (2)` is not a lane")
-        .says("`Сделано` is not a lane, so the 2 items under it")
+        .says("`Сделано` is not a lane, so agents skip the 2 items under it")
         .says_not("Готово");
     assert_eq!(scratch.read("Board.md"), text);
     scratch
@@ -114,7 +114,7 @@ fn what_a_column_in_another_language_has_is_left_alone_until_it_is_said_to_be_a_
     scratch
         .run("tavern-add", &["--queue", "Board.md", "New"])
         .ends(4)
-        .says("no heading of `Board.md` is a lane in which an item begins");
+        .says("no heading of `Board.md` is a lane for new items");
     let lanes = "lanes: {Сделано: completed, \"в работе\": in_progress, Задачи: pending}";
     scratch.write(
         "Board.md",
@@ -168,7 +168,7 @@ fn headings_in_other_words_are_lanes_of_any_queue_that_says_so() {
         "{}",
         scratch.read("TODO.md")
     );
-    let told = "`Sprint 2` is not a lane, so the item under it is not worked: `lanes` in the front matter makes this a board";
+    let told = "`Sprint 2` is not a lane, so agents skip the item under it: `lanes` in the front matter makes this a board";
     scratch
         .run("tavern-check", &["TODO.md"])
         .ends(0)

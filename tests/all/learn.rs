@@ -200,7 +200,7 @@ fn what_can_not_be_noted_says_what_to_type() {
     scratch
         .run("tavern-learn", &["x", "--expires", "soon"])
         .ends(2)
-        .says("is not a length of time");
+        .says("is not a duration");
     let said = "it must be greater than 0, such as 90d, or never";
     scratch
         .run("tavern-learn", &["x", "--expires", "0d"])

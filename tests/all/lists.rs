@@ -432,7 +432,7 @@ fn a_list_in_the_form_of_tasks_md_is_worked_by_its_priorities_blockers_and_claim
         );
         let scratch = with_list(&text);
         let check = scratch.run("tavern-check", &["TODO.md"]).ends(0);
-        check.says("`(@…)` is claimed by its title: 2 lines like this are left alone");
+        check.says("`(@…)` is claimed by its title: 2 lines like this are skipped");
         let ran = drain(&scratch).ends(0).says("4 of 4 completed");
         ran.says("claimed by its title");
         assert_eq!(

@@ -401,7 +401,7 @@ fn our_own_board_has_no_problem_and_two_branches_of_it_merge() {
     scratch
         .run("tavern-check", &["main"])
         .ends(0)
-        .says("nothing is wrong");
+        .says("no problems");
 
     let text = scratch.read(MAIN);
     let items = scratch.records("tavern-status", &["--items"]);

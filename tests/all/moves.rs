@@ -357,7 +357,7 @@ fn a_copy_beside_a_queue_is_told_and_never_worked() {
         let copy = |name: &str| scratch.write(format!(".tavern/queues/{name}.md"), &text);
         COPIES.iter().for_each(|name| drop(copy(name)));
         let told =
-            COPIES.map(|name| format!("queues/{name}.md is not a queue: its items are not worked"));
+            COPIES.map(|name| format!("queues/{name}.md is not a queue: agents skip its items"));
         let drain = || scratch.run("tavern-drain", &["--agents", "1"]).ends(0);
         let (drained, status) = (drain(), scratch.run("tavern-status", &[]).ends(0));
         for told in &told {
@@ -367,7 +367,7 @@ fn a_copy_beside_a_queue_is_told_and_never_worked() {
         let check = scratch.run("tavern-check", &[]).ends(0);
         let warnings = check
             .stdout
-            .matches("this is not a queue: its items are not worked");
+            .matches("this is not a queue: agents skip its items");
         assert_eq!(warnings.count(), COPIES.len(), "{check}");
         // Renamed beside its copies it is the same queue.
         fs::rename(scratch.work().join(QUEUE), scratch.work().join(WORK)).expect("it is there");

@@ -67,10 +67,10 @@ fn what_is_struck_out_or_in_another_state_is_left_alone_and_told() {
         "Tasks.md",
         format!("{own}- [ ] do it ~~soon~~ now\n{script}"),
     );
-    let told = "Tasks.md:1: `[-]` is cancelled: this line is left alone\n\
-                Tasks.md:2: `[/]` is in progress by hand: 2 lines like this are left alone\n\
-                Tasks.md:4: `[>]` is in a state of its owner's own: this line is left alone\n\
-                Tasks.md:5: `~~…~~` is struck out: this line is left alone\n";
+    let told = "Tasks.md:1: `[-]` is cancelled: this line is skipped\n\
+                Tasks.md:2: `[/]` is in progress by hand: 2 lines like this are skipped\n\
+                Tasks.md:4: `[>]` is in a custom state: this line is skipped\n\
+                Tasks.md:5: `~~…~~` is struck out: this line is skipped\n";
     scratch
         .run("tavern-status", &["Tasks.md"])
         .ends(0)
@@ -134,14 +134,14 @@ fn what_waits_for_what_is_left_alone_says_so() {
         has(
             &status,
             &[&format!(
-                "it {told}; if it is done write `[x]` there, else take it out of `after`"
+                "it {told}; if it is done write `[x]` there, else remove it from `after`"
             )],
         );
     }
     scratch
         .run("tavern-claim", &["--queue", "Tasks.md", "--task", "T-5"])
         .ends(3)
-        .says("`T-5` can't be taken: it is struck out\nhint: to have it worked, take the `~~` from its title: tavern edit T-5\n");
+        .says("`T-5` can't be taken: it is struck out\nhint: to have agents take it, remove the `~~` from its title: tavern edit T-5\n");
     // Ticked it is done.
     scratch.write("Tasks.md", scratch.read("Tasks.md").replace("[-]", "[x]"));
     scratch
@@ -223,7 +223,7 @@ fn what_is_commented_out_in_a_line_or_in_an_item_says_nothing() {
 fn what_is_struck_out_is_not_added() {
     let scratch = Scratch::initialized();
     let before = scratch.queue();
-    let told = "error: an item that is struck out is not worked: `~~x~~`\nhint: leave out the `~~` around its title\n";
+    let told = "error: agents skip an item that is struck out: `~~x~~`\nhint: leave out the `~~` around its title\n";
     scratch.run("tavern-add", &["~~x~~"]).ends(2).says(told);
     assert_eq!(scratch.queue(), before);
 }
@@ -256,9 +256,9 @@ fn what_is_left_of_a_title_that_is_struck_or_commented_out_may_be_marks_and_tags
     let status = scratch.run("tavern-status", &["Tasks.md"]).ends(0);
     status
         .says("2 pending, 2 commented out, 7 struck out")
-        .says("Tasks.md:1: `~~…~~` is struck out: 5 lines like this are left alone\n")
-        .says("`<del>` is struck out: this line is left alone\n")
-        .says("`%%` is commented out: this line is left alone\n");
+        .says("Tasks.md:1: `~~…~~` is struck out: 5 lines like this are skipped\n")
+        .says("`<del>` is struck out: this line is skipped\n")
+        .says("`%%` is commented out: this line is skipped\n");
     scratch
         .run("tavern-drain", &["Tasks.md"])
         .ends(0)

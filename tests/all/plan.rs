@@ -618,7 +618,7 @@ fn an_id_that_is_too_long_for_a_plan_says_so() {
     plan(&scratch, 1, &GOOD.replace(", T-1", ""));
     let id = format!("L-{}", "1".repeat(60));
     scratch.run("tavern-plan", &["A page", "--id", &id]).ends(0);
-    agent(&scratch, "planner").says("now dead: its own ID is too long");
+    agent(&scratch, "planner").says("now dead: its ID is too long as a prefix of new IDs");
 }
 
 /// A plain checklist has no lanes: what is to wait says so itself.

@@ -480,7 +480,7 @@ fn what_is_wrong_is_told_with_its_place_and_keeps_no_other_from_being_queued() {
         (
             "a:\n  every: hour\n  title: A\n  queue: nowhere\n",
             "",
-            "nowhere, which is not there",
+            "nowhere, which does not exist",
             "tavern add --queue nowhere --create",
         ),
     ] {

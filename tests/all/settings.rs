@@ -81,7 +81,7 @@ fn a_key_whose_own_parent_is_a_comment_is_told_so_wherever_settings_are_read() {
             .run(program, &[])
             .ends(5)
             .says("`max_attempts` belongs below `coder`, which is a comment")
-            .says("take the `#` away before `coder:` in line 2");
+            .says("remove the `#` before `coder:` in line 2");
     }
 }
 

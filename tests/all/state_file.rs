@@ -53,7 +53,7 @@ fn an_edit_of_it_does_nothing_and_is_told() {
     scratch
         .run("tavern-check", &[])
         .ends(0)
-        .says("main.state.yaml: warning: edits of this file change no item")
+        .says("main.state.yaml: warning: Tavern ignores edits of this file")
         .says("`tavern release`");
     scratch.run("tavern-release", &["T-2", "--cancel"]).ends(0);
     assert_eq!(states(&scratch)["T-1"]["status"], "in_progress");

@@ -134,9 +134,9 @@ fn pages() -> Vec<PathBuf> {
 /// In 1,000 words of each kind of text, how many of these may stand: those for people without a name, and those that begin a clause in the place
 /// of a subject. The figures may only fall.
 const MOST_OF_1000: [(&str, [f64; 2]); 3] = [
-    ("pages", [0.1, 2.5]),
-    ("messages", [0.5, 2.4]),
-    ("comments", [0.2, 2.6]),
+    ("pages", [0.1, 0.5]),
+    ("messages", [0.05, 0.6]),
+    ("comments", [0.05, 0.3]),
 ];
 
 const VAGUE: [&[&str]; 2] = [

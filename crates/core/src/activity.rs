@@ -141,8 +141,7 @@ impl Activity {
         }
     }
 
-    /// Returns true if, after `steps`, there was a streak of this many new successful calls, at whatever time
-    /// it is checked.
+    /// Returns true if a streak of this many new successful calls followed `steps`, even if it is over by now.
     pub fn has_done_well(&self, calls: u32, steps: u32) -> bool {
         self.streaks
             .iter()

@@ -49,7 +49,7 @@ pub struct Caps {
 pub struct OwnCap {
     /// Runs that began earlier don't count.
     pub since: Timestamp,
-    /// The agent whose runs count; `None`: those of the whole board, as for a drain.
+    /// Counts this agent's runs; `None`: all runs of the board, as for a drain.
     pub agent: Option<String>,
     pub cap: Cap,
 }

@@ -19,7 +19,7 @@ pub struct Findings {
     /// Items (document, index) that are neither claimed nor changed until an error is fixed, with the error
     /// and its fix. Items that their own document quarantines are not repeated.
     pub quarantined: HashMap<(usize, usize), (String, String)>,
-    /// Items whose ID belongs to an item in another document.
+    /// Items with the ID of an item in another document.
     pub copies: HashSet<(usize, usize)>,
 }
 
@@ -245,7 +245,7 @@ impl<'d, 't> Checker<'d, 't> {
         let (code, hint) = if self.title(node) == self.title(other) {
             (
                 "copied-item",
-                "remove one of them, or its ID: without one it is an item of its own",
+                "remove one of them, or remove its ID to make it a separate item",
             )
         } else {
             (
@@ -278,17 +278,17 @@ impl<'d, 't> Checker<'d, 't> {
             let there = self.documents[there].0;
             let (message, hint) = match copies.len() - 1 {
                 0 => (
-                    format!("this is a copy of the item in {there}, and is not worked"),
+                    format!("this is a copy of the item in {there}; agents skip it"),
                     "remove it",
                 ),
                 more => (
                     format!(
-                        "this and {more} more are copies of items in {there}, and are not worked"
+                        "this and {more} more are copies of items in {there}; agents skip them"
                     ),
                     "remove them, or move the file elsewhere",
                 ),
             };
-            let hint = format!("{hint}; without an ID each is an item of its own");
+            let hint = format!("{hint}; without an ID, each is a separate item");
             for node in copies.iter().map(|copy| &self.nodes[*copy]) {
                 let place = (node.document, node.index);
                 self.findings

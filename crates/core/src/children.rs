@@ -1,5 +1,5 @@
 //! Checks whether an item may have one more child: depth, number, and no cycle of waiting. Also determines
-//! what a child inherits.
+//! the keys that a child inherits.
 
 use super::decide::Refusal;
 use super::front::Front;

@@ -246,7 +246,7 @@ fn lanes_are_headings_of_any_level() {
 #[test]
 fn lanes_are_those_of_a_board_alone() {
     let rows: &[(&str, &[&str])] = &[
-        // One heading makes no lanes, whatever is under it, and wherever it stands.
+        // A single heading never makes lanes, regardless of its place and content.
         (
             "## A\n- [ ] a\n## TODO\n- [ ] b\n## Done\n## B\n- [ ] c\n",
             &["2 pending a", "4 pending b", "7 pending c"],
@@ -356,13 +356,13 @@ fn lanes_are_those_of_a_board_alone() {
     let (_, found) = parse("# A\n- [ ] a\n# Archive\n# Doing\n# Done\n");
     assert_eq!(
         found[0].message,
-        "`A` is not a lane, so the item under it is not worked: `Doing` in line 4 makes this a board"
+        "`A` is not a lane, so agents skip the item under it: `Doing` in line 4 makes this a board"
     );
     let (_, found) =
         parse("---\ntitle: x\nmax_attempts: 2\n---\n# A\n- [ ] a\n# B\n- [ ] b\n# Done\n");
     assert_eq!(
         found[0].message,
-        "`A` is not a lane, so the item under it is not worked: `max_attempts` in the front matter makes this a board"
+        "`A` is not a lane, so agents skip the item under it: `max_attempts` in the front matter makes this a board"
     );
 }
 
@@ -774,7 +774,7 @@ fn what_people_write_wrongly_is_told() {
     let (_, found) = parse("## Pendign\n- [ ] a\n## Done\n");
     assert_eq!(
         found[0].message,
-        "`Pendign` is not a lane, so the item under it is not worked: `Done` in line 3 makes this a board"
+        "`Pendign` is not a lane, so agents skip the item under it: `Done` in line 3 makes this a board"
     );
     assert_eq!(found[0].hint, "did you mean `Pending`?");
 }

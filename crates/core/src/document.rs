@@ -368,7 +368,7 @@ impl<'t> Document<'t> {
         self.task_as(item, id, item.status)
     }
 
-    /// As [`Document::task`], for an item whose status is known from elsewhere.
+    /// As [`Document::task`], with a status that the caller supplies.
     pub fn task_as(&self, item: &Item<'_>, id: TaskId, status: Status) -> Task {
         let mut keys = self.fields(item);
         if let Some(own) = item.id.as_ref().and_then(|id| self.states.get(id)) {

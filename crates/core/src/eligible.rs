@@ -19,9 +19,9 @@ pub const DEFAULT_ROLE: &str = "coder";
 /// The configured roles, by purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roles {
-    /// Roles whose agents work on items or plan them.
+    /// Roles that work on items or plan them.
     pub working: Vec<String>,
-    /// Roles whose agents review work.
+    /// Roles that review work.
     pub reviewing: Vec<String>,
     /// Default reviewers of items and queues that name none.
     pub approving: Vec<String>,
@@ -605,7 +605,7 @@ pub(super) fn waits_for_own(name: &str, mark: &str) -> String {
 }
 
 /// Hint for a dependency on such a line.
-pub const OWN_DEPENDENCY: &str = "if it is done write `[x]` there, else take it out of `after`";
+pub const OWN_DEPENDENCY: &str = "if it is done write `[x]` there, else remove it from `after`";
 
 /// Checks that no other item at work touches the same paths. The parent is exempt, as it handed the item out.
 fn is_apart(task: &Task, parent: Option<&TaskId>, others: &Others<'_>) -> Result<(), Lack> {

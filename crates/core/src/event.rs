@@ -99,7 +99,7 @@ pub enum Event {
 /// The reviewer and its role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
-    /// Token of the reviewing agent's lease; `None`: a person, who needs none.
+    /// Token of the reviewing agent's lease; `None`: a person, without a lease.
     pub token: Option<Token>,
     pub by: String,
     /// The agent's role, or a person.

@@ -293,7 +293,7 @@ fn typed(text: &str, content: Range<usize>, problems: &mut Vec<Problem>) -> Opti
             None => {
                 if let Some(severity) = of_items(name) {
                     let message = format!("`{name}` is a key of items, and has no effect here");
-                    let hint = "write it at each item that it is for";
+                    let hint = "set it on each of the items";
                     problems.push(Problem {
                         severity,
                         ..Problem::error("unknown-key", span(), message, hint)
@@ -385,7 +385,7 @@ impl Front {
         key.or((!self.lanes.is_empty()).then_some(LANES))
     }
 
-    /// Returns all text that could be sent to an agent, or changes what is run, one line for each key.
+    /// Returns all text that could be sent to an agent or change commands, one line for each key.
     pub fn wording(&self) -> String {
         static PLAIN: LazyLock<Front> = LazyLock::new(Front::default);
         // This is read for each item of a queue, and most queues have none of it.

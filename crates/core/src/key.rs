@@ -26,7 +26,7 @@ pub enum Shape {
     Expected,
     Count,
     Time,
-    /// A length of time.
+    /// A duration.
     Period,
     Status,
     /// `draft` or `pending`.
@@ -50,7 +50,7 @@ pub enum Owner {
     State,
 }
 
-/// What else a key is for.
+/// Further uses of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyUse {
     /// It guards the work: without it an item would start too early or too often, or be merged unseen.
@@ -182,7 +182,7 @@ impl Key {
     }
 
     /// Returns true if the key takes `value` but for its case or one typo. For a status, also if it names a
-    /// lane whose items are not worked (`done`).
+    /// lane that agents skip (`done`).
     pub fn nearly_takes(self, value: &str) -> bool {
         let names_lane = || LaneKind::named(value).is_some_and(|lane| lane != LaneKind::Pending);
         slipped(value, self.shape().words()).is_some() || self == Key::Status && names_lane()
@@ -340,13 +340,13 @@ impl Shape {
             Shape::Time => {
                 "write a time such as 2026-11-22T10:00:00Z, or 2026-11-22 10:00 where you are"
             }
-            Shape::Period => "write a length of time such as 12h or 2d; 0 for no limit",
+            Shape::Period => "write a duration such as 12h or 2d; 0 for no limit",
             Shape::Status => {
                 "write draft, pending, in_progress, in_review, reviewing, waiting, approved, completed, dead or cancelled"
             }
             Shape::Lane => "write draft or pending",
             Shape::Lanes => {
-                "write headings with the lanes that they are, such as {Fertig: completed, Offen: pending}"
+                "write headings with their lanes, such as {Fertig: completed, Offen: pending}"
             }
             Shape::Moments => "write start, merge or [start, merge]",
             Shape::Mode => "write execute, delegate, plan, break_up or unify",

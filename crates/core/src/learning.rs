@@ -49,7 +49,7 @@ pub struct Learning {
     pub scope: Vec<String>,
     /// The author.
     pub by: String,
-    /// The item in whose work it was found, and that item's parent.
+    /// The item that the finder worked on, and that item's parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +154,7 @@ pub fn parse(text: &str) -> Result<Learning, Problem> {
                 CODE,
                 broken.at..end,
                 message,
-                "correct the line, or take it out",
+                "correct the line, or remove it",
             ));
         }
     };

@@ -769,8 +769,8 @@ fn states() -> impl Strategy<Value = State> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A written state is read back the same, whatever the earlier state and the place of its keys. This
-    /// holds for keys in the text and those kept apart.
+    /// A written state is read back the same, independent of the earlier state and the place of its keys: in the
+    /// text or kept apart.
     #[test]
     fn a_state_is_read_as_it_was_written(old in states(), new in states(), is_in_block in any::<bool>()) {
         let line = |(key, value): (Key, Option<Value>)| format!("  {}: {}\n", key.as_str(), metadata::flow(&value.unwrap_or_default()));

@@ -119,8 +119,8 @@ pub struct TaskHead {
     pub line_end: usize,
 }
 
-/// Returns the head of the item whose box is in `marker`. `body` is where the document's text begins, `end`
-/// where the item ends.
+/// Returns the head of the item with its box in `marker`. The document's text begins at `body`, the item ends
+/// at `end`.
 pub fn task_head(text: &str, body: usize, marker: Range<usize>, end: usize) -> Option<TaskHead> {
     let bytes = text.as_bytes();
     let open = marker.start + bytes[marker].iter().position(|byte| *byte == b'[')?;
@@ -182,7 +182,7 @@ pub fn leading_id(line: &str) -> (Option<TaskId>, usize) {
     }
 }
 
-/// Returns the end of the bullet or number at the start of a line whose blanks begin at `start`.
+/// Returns the end of the bullet or number at the start of a line; the line's blanks begin at `start`.
 pub fn bullet_end(text: &str, start: usize) -> Option<usize> {
     let rest = text[start..].trim_start_matches([' ', '\t']);
     let digits = rest.bytes().take(9).take_while(u8::is_ascii_digit).count();

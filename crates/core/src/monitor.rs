@@ -12,7 +12,7 @@ use super::status::{Timestamp, words};
 use super::watch_rules::WatchRules;
 
 words! {
-    /// What is wrong with a run.
+    /// A run's problem.
     Symptom {
         /// The same call fails again and again.
         Looping "looping",

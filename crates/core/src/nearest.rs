@@ -41,7 +41,7 @@ struct Line {
     words: Vec<String>,
     /// Whether it begins an item with an ID.
     is_named: bool,
-    /// Whether it begins an item without an ID, whose box is counted by its first word.
+    /// Whether it begins an item without an ID. The item's box is counted by its first word.
     is_nameless: bool,
     /// Excess in the saved text.
     more: i64,

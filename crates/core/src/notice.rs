@@ -82,7 +82,7 @@ pub fn kind_of(
     }
 }
 
-/// Returns true for events caused by a person, who needs no notice.
+/// Returns true for events caused by a person: these need no notice.
 fn is_a_persons(event: Kind) -> bool {
     matches!(
         event,

@@ -1,4 +1,4 @@
-//! A length of time as people write it: `30s`, `2m`, `1h30m`, `500ms`, or a number of seconds.
+//! A duration as people write it: `30s`, `2m`, `1h30m`, `500ms`, or a number of seconds.
 //!
 //! Not read by `humantime`: that has no bare seconds, takes months and years, and writes `1h 30m`, so all but
 //! twenty lines of this file would stay.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::number_or_text::NumberOrText;
 
-/// A length of time, to the millisecond.
+/// A duration, to the millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(transparent)]
 pub struct Period(#[schemars(with = "String")] Duration);
@@ -26,9 +26,9 @@ const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// Error of an invalid length of time.
+/// Error of an invalid duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a length of time such as 30s, 2m, 1h30m or 1d")]
+#[error("`{0}` is not a duration such as 30s, 2m, 1h30m or 1d")]
 pub struct BadPeriod(String);
 
 impl Period {
@@ -129,9 +129,7 @@ impl Serialize for Period {
 
 impl<'de> Deserialize<'de> for Period {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Period, D::Error> {
-        deserializer.deserialize_any(NumberOrText::new(
-            "a length of time such as 30s, 2m or 1h30m",
-        ))
+        deserializer.deserialize_any(NumberOrText::new("a duration such as 30s, 2m or 1h30m"))
     }
 }
 

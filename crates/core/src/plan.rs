@@ -186,7 +186,7 @@ impl Judge<'_, '_> {
                 "planned-status",
                 item.head.clone(),
                 message,
-                "leave its box open, and headings out",
+                "write an open box, `[ ]`, and no headings",
             );
         }
         if let Some(id) = item
@@ -230,7 +230,7 @@ impl Judge<'_, '_> {
             );
         }
         if let Some(name) = item.after_names.first() {
-            let message = format!("`{}` is no ID to wait for", name.trim());
+            let message = format!("`{}` is not an ID", name.trim());
             self.fault(
                 "unknown-dependency",
                 item.head.clone(),
@@ -276,7 +276,7 @@ impl Judge<'_, '_> {
                 "forbidden-key",
                 span,
                 message,
-                format!("leave it out; there are {}", keys.join(", ")),
+                format!("remove it; allowed keys: {}", keys.join(", ")),
             );
         }
         is_status
@@ -355,12 +355,12 @@ impl Judge<'_, '_> {
         let is_told =
             |told: &Problem| told.code == "plan-front-matter" || overlap(&told.span, &item.span);
         if is_odd && !item.quarantined && !self.problems.iter().any(is_told) {
-            let message = "in a queue this would be read differently".to_owned();
+            let message = "a queue would parse this differently".to_owned();
             self.fault(
                 "odd-text",
                 item.head.clone(),
                 message,
-                "write its title and text more plainly",
+                "simplify its title and text",
             );
         }
     }
@@ -373,7 +373,7 @@ impl Judge<'_, '_> {
                 "planned-part",
                 part.head.clone(),
                 message,
-                "make it an item of its own, without indentation",
+                "make it a separate item, without indentation",
             );
         }
     }
@@ -646,7 +646,7 @@ Two steps.
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
-        /// Whatever is taken, only new pending items with a planner's keys come of it, and those that are there stay.
+        /// Any plan adds only pending items with a planner's keys, and keeps the existing ones.
         #[test]
         fn nothing_is_smuggled(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 1..9), is_tail: bool) {
             let Ok(plan) = read_with(&pieces.concat(), false) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Problems of a document: place, message, and a hint on what to type.
+//! Problems of a document: place, message, and a hint with a command to type.
 //!
 //! Knows nothing of Markdown or queues, only of text, spans and lines.
 

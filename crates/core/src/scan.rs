@@ -1,8 +1,8 @@
 //! The plain form of a queue document, read line by line: several times as fast as the Markdown parser.
 //!
-//! Most queues are plain: headings, paragraphs, and lists at the margin whose items hold indented text and
-//! closed fences. For such a document the scan finds exactly what the Markdown parser would, as far as a
-//! queue is concerned. It rejects any other document, and never guesses. Knows Markdown, not its meaning in a
+//! Most queues are plain: headings, paragraphs, and lists at the margin, with indented text and
+//! closed fences in their items. For such a document the scan finds the same items as the Markdown parser.
+//! It rejects any other document, and never guesses. Knows Markdown, not its meaning in a
 //! queue.
 
 use std::ops::Range;
@@ -268,7 +268,7 @@ fn heading_level(line: &[u8]) -> Option<u8> {
     is_heading.then(|| u8::try_from(level).expect("six at most"))
 }
 
-/// Returns true if a line with this beginning is always text, whatever is around it.
+/// Returns true if a line with this beginning is text in any context.
 fn begins_text(line: &[u8]) -> bool {
     match line {
         [b'a'..=b'z' | b'A'..=b'Z' | 0x80.., ..] => true,

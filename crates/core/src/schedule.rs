@@ -65,7 +65,7 @@ pub struct ScheduleMark {
     pub rest: Option<Timestamp>,
 }
 
-/// What to do about a schedule now.
+/// The next action for a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// It is new or has another timetable: its times count from there on.
@@ -91,7 +91,7 @@ pub struct DueTimes {
 }
 
 impl Schedule {
-    /// Returns what to do at `now`, with `mark` as the log's last record.
+    /// Returns the action at `now`, with `mark` as the log's last record.
     pub fn turn(&self, mark: Option<&ScheduleMark>, now: Timestamp) -> Turn {
         let known = mark.and_then(|mark| mark.until.filter(|_| mark.when == self.when.to_string()));
         let Some(since) = known else {

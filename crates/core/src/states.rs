@@ -189,7 +189,7 @@ impl StateKeys {
         self
     }
 
-    /// Returns the keys without the status, for an item whose text sets it from now on.
+    /// Returns the keys without the status, for an item that sets it in its text from now on.
     pub fn without_status(mut self) -> StateKeys {
         self.remove(&[Key::Status]);
         self

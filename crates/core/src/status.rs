@@ -125,7 +125,7 @@ words! {
     Expected {
         /// The agent's last message; a change is optional.
         Answer "answer",
-        /// A change, whatever its commands say.
+        /// A change, independent of its commands.
         Change "change",
     }
 }

@@ -312,7 +312,7 @@ impl Task {
         reviewers
     }
 
-    /// Returns those of `reviewers` whose approval is missing.
+    /// Returns those of `reviewers` that have not approved.
     pub fn open_reviews(&self, reviewers: &[String]) -> Vec<String> {
         let mut open = reviewers.to_vec();
         for approval in self.approvals() {

@@ -80,11 +80,11 @@ fn is_anchor(word: &str) -> bool {
 }
 
 impl YamlError {
-    fn beyond(text: &str, at: usize, what: fmt::Arguments<'_>) -> YamlError {
+    fn beyond(text: &str, at: usize, fault: fmt::Arguments<'_>) -> YamlError {
         let at = text.floor_char_boundary(at);
         let line = 1 + text[..at].matches('\n').count();
         YamlError {
-            message: format!("it is {what}, which is not read"),
+            message: format!("it is {fault}, which Tavern does not read"),
             place: Some((at, line)),
         }
     }
@@ -116,15 +116,15 @@ mod tests {
         for (text, fault) in [
             (
                 format!("a: {}", "[".repeat(100_000)),
-                "it is longer than 65536 bytes, which is not read",
+                "it is longer than 65536 bytes, which Tavern does not read",
             ),
             (
                 format!("a:\n b: {}", "[{a: ".repeat(33)),
-                "it is more than 64 brackets deep, which is not read",
+                "it is more than 64 brackets deep, which Tavern does not read",
             ),
             (
                 format!("a0: &a0 x\n{levels}"),
-                "it is more than 8 aliases (`*name`), which is not read",
+                "it is more than 8 aliases (`*name`), which Tavern does not read",
             ),
         ] {
             let error = read::<Value>(&text).expect_err("too much");

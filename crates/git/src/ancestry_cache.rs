@@ -1,4 +1,4 @@
-//! A cache of what a branch has followed, to avoid a walk of its whole history each time.
+//! A cache of a branch's followed commits, to avoid a walk of its whole history each time.
 //!
 //! A base that does not move stays at the start of the branch, with all later merges in between. That a commit
 //! contains another never changes, so it is cached in a file of git's own folder. Without that file the history is

@@ -97,7 +97,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Returns all references whose full name starts with `prefix`, with their commits, sorted by name.
+    /// Returns all references with this `prefix` of their full names, with their commits, sorted by name.
     pub fn references(&self, prefix: &str) -> Result<Vec<(String, CommitId)>, GitError> {
         let listing = || GitError::library(format!("list the references `{prefix}…`"));
         let mut found = Vec::new();
@@ -169,7 +169,7 @@ impl Repository {
     }
 
     /// Returns the work tree, main or linked, in which the branch is checked out, or being rebased or bisected. A
-    /// linked worktree whose folder is gone counts only while it is locked.
+    /// linked worktree without its folder counts only while it is locked.
     pub fn checked_out_at(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let name = format!("refs/heads/{branch}");
         if registration::held_by(self.common_dir())?.contains(&name) {
@@ -182,7 +182,7 @@ impl Repository {
             .map(|entry| entry.path))
     }
 
-    /// Returns the branches that all work trees hold, including those whose folder is gone.
+    /// Returns the branches that all work trees hold, including worktrees with a missing folder.
     pub fn held_branches(&self) -> Result<HashSet<String>, GitError> {
         let mut held = registration::held_by(self.common_dir())?;
         held.extend(

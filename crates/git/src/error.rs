@@ -1,4 +1,4 @@
-//! Errors of repositories: typed, with the path and a hint that says what to type.
+//! Errors of repositories: typed, with the path and a hint with a command to type.
 //!
 //! Knows nothing of exit codes: [`GitError::kind`] groups the errors, and callers decide how to treat a group.
 
@@ -44,9 +44,9 @@ pub enum GitError {
         status: String,
         stderr: String,
     },
-    #[error("a pipe or a device is in place of a file in `{}`: git hung on it and was ended", dir.display())]
+    #[error("a pipe or a device replaces a file in `{}`: git hung on it, so Tavern killed git", dir.display())]
     AtPipe { dir: PathBuf },
-    #[error("`{command}` was ended after {} s in `{}`", after.as_secs(), dir.display())]
+    #[error("`{command}` timed out after {} s in `{}`", after.as_secs(), dir.display())]
     TimedOut {
         command: String,
         dir: PathBuf,
@@ -179,16 +179,16 @@ impl GitError {
             }
             GitError::Program { dir, .. } => {
                 format!(
-                    "run the same command by hand in {} to see all of it",
+                    "for its full output, run it by hand in {}",
                     quoted(dir)
                 )
             }
             GitError::AtPipe { .. } => {
-                "a program that runs there makes them again and again: end it, or wait until its run is over"
+                "a program there keeps creating them: end it, or wait until its run ends"
                     .to_owned()
             }
             GitError::TimedOut { .. } => {
-                "a filter or a slow disk may have hung it: run the same command by hand and look"
+                "a filter or a slow disk may have hung it: to find out, run it by hand"
                     .to_owned()
             }
             GitError::BadName { .. } => {
@@ -201,14 +201,14 @@ impl GitError {
                 )
             }
             GitError::UnknownReference { .. } => {
-                "see which there are: `git for-each-ref`".to_owned()
+                "list them: `git for-each-ref`".to_owned()
             }
             GitError::BadRevision { .. } => "give a branch, a tag or a longer commit id".to_owned(),
             GitError::UnknownCommit { .. } => {
                 "fetch it first, or look for it with `git log --all`".to_owned()
             }
             GitError::Shallow { .. } => UNSHALLOW.to_owned(),
-            GitError::NotAWorktree { .. } => "see which there are: `git worktree list`".to_owned(),
+            GitError::NotAWorktree { .. } => "list them: `git worktree list`".to_owned(),
             GitError::Moved { reference, .. } => {
                 format!("look at `git log {}`, then try again", quoted(reference))
             }
@@ -256,7 +256,7 @@ impl GitError {
             }
             GitError::Conflicted { worktree, .. } => {
                 format!(
-                    "take out the conflict markers, then: `git -C {} add -A`",
+                    "remove the conflict markers, then: `git -C {} add -A`",
                     quoted(worktree)
                 )
             }

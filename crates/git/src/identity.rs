@@ -22,7 +22,7 @@ pub(super) struct Identity {
 
 impl Repository {
     /// Returns git's identity for the main work tree, by variables and by settings for a folder, a branch or a
-    /// remote. Tests of this crate use the configuration alone, to be independent of the user who runs them.
+    /// remote. Tests of this crate use the configuration alone, to be independent of the user.
     pub(super) fn identity(&self) -> Result<Identity, GitError> {
         if self.config.as_ref().is_some_and(|files| !files.with_names) {
             let own = || {

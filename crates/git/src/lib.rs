@@ -4,7 +4,7 @@
 //! program does everything that needs the user's filters, sparse rules or index (see `program.rs`).
 //!
 //! Invariants of every function here: the user's own checkout is never written to, neither its files nor its index
-//! nor its `HEAD`, whatever its state. Only linked worktrees that are registered in this repository are changed or
+//! nor its `HEAD`, in any state. Only linked worktrees that are registered in this repository are changed or
 //! removed. No hook of the user's runs. `specs/git.md` is the contract in words.
 
 mod ancestry_cache;

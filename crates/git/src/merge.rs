@@ -265,7 +265,7 @@ impl Repository {
     }
 
     /// Returns the IDs of two commits with the trees of these, and only their merge bases as parents. So git merges
-    /// these trees on those bases, whatever it believes of the histories.
+    /// these trees on those bases, independent of the histories.
     fn alone(
         &self,
         ours: &Commit<'_>,

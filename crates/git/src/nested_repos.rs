@@ -302,8 +302,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Bundles the commits of repositories in the cell and in its worktree, into its folder `out`. `places` are those
-    /// that were taken from the `worktree`, whose entry records the submodules with changes.
+    /// Bundles the commits of repositories in the cell and in its worktree, into its folder `out`. `places` come
+    /// from the `worktree`; its entry records the submodules with changes.
     pub fn submodules_of(
         &self,
         worktree: &Path,
@@ -356,7 +356,7 @@ fn take(folder: &Path, to: &Path) -> io::Result<()> {
     fs::rename(git, to)
 }
 
-/// Copies a file whose SHA-256 digest is `name`; any other file is skipped.
+/// Copies a file with the SHA-256 digest `name`; skips any other file.
 fn copied(from: &Path, folder: &Path, name: &str) -> io::Result<()> {
     let mut source = files::open(from)?;
     fs::create_dir_all(folder)?;

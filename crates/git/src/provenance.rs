@@ -52,7 +52,7 @@ impl Repository {
     }
 
     /// Returns true if git has written `text` at `path` and to the index, and is about to move HEAD to a commit with
-    /// it. A person who stages the version of another branch looks the same. Line endings don't matter.
+    /// it. Staging another branch's version by hand looks the same. Line endings don't matter.
     pub fn is_bringing(&self, path: &Path, text: &str) -> Result<bool, GitError> {
         let index = self
             .git

@@ -145,8 +145,8 @@ impl Repository {
         asked.map_or(true, is_set)
     }
 
-    /// Returns true if git converted the file on checkout, whatever its attributes are now: by the index git wrote it
-    /// last, but its contents differ from the stored object. Different line endings alone don't count.
+    /// Returns true if git converted the file on checkout, by any attributes: by the index git wrote it last, but
+    /// its contents differ from the stored object. Different line endings alone don't count.
     fn was_converted(&self, path: &Path) -> bool {
         let file = self.main_worktree().join(path);
         let (Ok(found), Ok(mut index)) = (fs::symlink_metadata(&file), self.git.index()) else {

@@ -27,7 +27,7 @@ use tavern_sys::files;
 /// A file in an entry: the path of the worktree's cell within the repository's git directory.
 pub(super) const OWN: &str = "tavern-own";
 
-/// One entry whose folder is known.
+/// One entry with a known folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Registration {
     /// `<common dir>/worktrees/<id>`.
@@ -84,7 +84,7 @@ pub(super) fn held_by(git_dir: &Path) -> Result<Vec<String>, GitError> {
     held(&|file| read(&git_dir.join(file)))
 }
 
-/// Like [`held_by`], for the git directory whose files `read` reads.
+/// Like [`held_by`], for the git directory that `read` reads.
 fn held(read: &ReadFile<'_>) -> Result<Vec<String>, GitError> {
     match head_of(read)? {
         RegisteredHead::Branch(name) => Ok(vec![name]),
@@ -121,7 +121,7 @@ pub(super) fn holding(common_dir: &Path, branch: &str) -> Result<Vec<Registratio
     Ok(found)
 }
 
-/// Returns a worktree below `path` whose folder exists.
+/// Returns a worktree below `path` with an existing folder.
 pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, GitError> {
     let mut named = Vec::new();
     each(common_dir, &mut |admin, read| {
@@ -143,7 +143,7 @@ pub(super) fn inside(common_dir: &Path, path: &Path) -> Result<Option<PathBuf>, 
     Ok(None)
 }
 
-/// Registers a worktree at `path` whose `HEAD` is `head`, locked for `reason`. Returns it with a held lock on its
+/// Registers a worktree at `path` with the `HEAD` `head`, locked for `reason`. Returns it with a held lock on its
 /// file `locked`. The entry appears with all of its files or not at all. Only one caller at a time: leftovers of a
 /// killed one are overwritten.
 ///

@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(show(&fixture, "b"), "and again");
         let about = fixture.git(&["log", "-1", "--format=%P %an %s", REFERENCE]);
         assert_eq!(about, format!("{} User rescued", fixture.head()));
-        // The same again is the same commit; something else keeps what was rescued before.
+        // A second rescue of the same files is the same commit; other files keep the first commit reachable.
         assert_eq!(rescue(&fixture, &path, &[]).as_ref(), Some(&saved));
         fs::remove_file(path.join("new/file")).expect("it is there");
         let second = rescue(&fixture, &path, &[]).expect("there is something");

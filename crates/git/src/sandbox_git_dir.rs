@@ -86,7 +86,7 @@ struct CellState {
     stash: Vec<CommitId>,
 }
 
-/// A cell whose run has ended, and how to look into it.
+/// The cell of an ended run, and how to look into it.
 #[derive(Clone, Copy, Debug)]
 pub struct LeftCell<'a> {
     pub cell: &'a Path,

@@ -185,7 +185,7 @@ impl Repository {
         Ok(is_moved)
     }
 
-    /// Returns the commit, on no branch, of the worktree at `path` whose folder was deleted. Only git's entry still
+    /// Returns the detached commit of the worktree at `path` after its folder was deleted. Only git's entry still
     /// names it.
     pub(super) fn lost_head(&self, path: &Path) -> Result<Option<CommitId>, GitError> {
         let path = registration::resolved(path)?;
@@ -454,7 +454,7 @@ fn reason(path: &Path) -> String {
     format!("{MAKING}{}", path.display()).trim_end().to_owned()
 }
 
-/// Checks and repairs a registration whose folder is not empty.
+/// Checks and repairs the registration of a worktree with files in its folder.
 fn whole(entry: Registration, goal: &Goal<'_>) -> Result<Registration, GitError> {
     // If Tavern's files were removed, so was the cell.
     entry.forsake_cell()?;

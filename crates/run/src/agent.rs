@@ -59,7 +59,7 @@ const WAIT: &str = "";
 
 /// One agent.
 pub struct Agent<'a> {
-    pub site: &'a Workspace,
+    pub workspace: &'a Workspace,
     pub name: String,
     pub role: String,
     /// The queues from which it takes items; `None`: all of the board's, including new ones.
@@ -69,7 +69,7 @@ pub struct Agent<'a> {
     pub on_empty: EmptyBehavior,
     /// End after this many runs; `None`: no bound.
     pub most_runs: Option<u32>,
-    /// Describes what an item of a queue lacks, with the command to type.
+    /// Describes a lack of an item, with the command to type.
     pub advise: fn(&Lack, Option<&TaskId>, Option<&str>) -> String,
     /// Receives events for display.
     pub tell: &'a dyn Fn(&AgentRecord),
@@ -105,7 +105,7 @@ struct Memory {
     templates: Templates,
     /// Approved items that this agent worked; it merges them even if they were moved to another queue.
     worked: Vec<TaskId>,
-    /// Approved items whose merge needs a person.
+    /// Approved items that only a person can merge.
     blocked: Vec<TaskId>,
     /// All approved items were checked since the last run.
     is_integrated: bool,
@@ -115,23 +115,26 @@ struct Memory {
 }
 
 impl Agent<'_> {
-    /// Works until there is a reason to end. An error is one that a retry would meet again. In a dry run, reports what
-    /// it would do up to the first item, or why it would wait.
+    /// Works until there is a reason to end. An error is one that a retry would meet again. In a dry run, reports its
+    /// steps up to the first item, or why it would wait.
     pub fn work(&self) -> Result<End, Error> {
-        tell_people(self.site);
+        tell_people(self.workspace);
         let result = self.run_loop();
         self.commit(Occasion::End);
-        tell_people(self.site);
-        self.site.board.remove_agent(&self.name);
+        tell_people(self.workspace);
+        self.workspace.board.remove_agent(&self.name);
         result
     }
 
     fn run_loop(&self) -> Result<End, Error> {
         let (mut memory, bell) = (Memory::default(), Bell::new());
-        let _subscription = bell.ring_at(&self.site.interrupt);
-        self.site.board.make_folders()?;
+        let _subscription = bell.ring_at(&self.workspace.interrupt);
+        self.workspace.board.make_folders()?;
         loop {
-            let _watch = self.site.board.ring_at_changes(&self.queues()?, &bell)?;
+            let _watch = self
+                .workspace
+                .board
+                .ring_at_changes(&self.queues()?, &bell)?;
             let wait = loop {
                 match self.next(&mut memory)? {
                     Doing::End(end) => return Ok(end),
@@ -139,7 +142,7 @@ impl Agent<'_> {
                     Doing::Work(held, _slot) => {
                         memory.met.remove(WAIT);
                         self.tell_claimed(&held)?;
-                        if self.site.board.is_dry() {
+                        if self.workspace.board.is_dry() {
                             return Ok(End::Enough);
                         }
                         if self.handle(&held)? == Some(Status::Approved) {
@@ -151,7 +154,7 @@ impl Agent<'_> {
                     }
                 }
             };
-            let is_dry = self.site.board.is_dry();
+            let is_dry = self.workspace.board.is_dry();
             // Show the wait before it is reported: a listener may want to use this agent's slot.
             if !is_dry {
                 self.show(None, wait.why.to_string())?;
@@ -171,7 +174,7 @@ impl Agent<'_> {
             interrupt,
             config,
             ..
-        } = self.site;
+        } = self.workspace;
         loop {
             match board.switch() {
                 Switch::Stopped(reason) => return Ok(Doing::End(End::Stopped(reason))),
@@ -192,7 +195,7 @@ impl Agent<'_> {
             if self.most_runs.is_some_and(|most| memory.runs >= most) {
                 return Ok(Doing::End(End::Enough));
             }
-            if let Some(used) = spending(self.site).and_then(|all| all.reached_own()) {
+            if let Some(used) = spending(self.workspace).and_then(|all| all.reached_own()) {
                 return Ok(Doing::End(End::Capped(used.to_string())));
             }
             let Some(slot) = board.run_slot(config.limit)? else {
@@ -244,7 +247,7 @@ impl Agent<'_> {
             // Another agent that has work may end without taking it, and the board then does not change.
             let is_for_others = self.on_empty == EmptyBehavior::Terminate && nothing.under_way == 0;
             let now = clock::now();
-            let expiries = expiries(self.site)?
+            let expiries = expiries(self.workspace)?
                 .into_iter()
                 .map(|expiry| expiry.at)
                 .filter(|at| *at > now);
@@ -294,7 +297,7 @@ impl Agent<'_> {
 
     /// Waits until the board changes, `wait` is over, or the next heartbeat is due.
     fn sleep(&self, bell: &Bell, wait: &Wait) {
-        tell_people(self.site);
+        tell_people(self.workspace);
         if wait.is_asleep {
             while !bell.wait(FOR_EVER) {}
             return;
@@ -314,10 +317,10 @@ impl Agent<'_> {
             unknown,
             ..
         } = held;
-        let is_dry = self.site.board.is_dry();
-        let role = self.site.role(&self.role)?;
+        let is_dry = self.workspace.board.is_dry();
+        let role = self.workspace.role(&self.role)?;
         let commands = if is_dry {
-            commands(self.site, task, script.as_deref(), role)
+            commands(self.workspace, task, script.as_deref(), role)
         } else {
             Vec::new()
         };
@@ -325,7 +328,7 @@ impl Agent<'_> {
             task: unknown.id_at.is_none().then(|| task.id.clone()),
             title: task.title.clone(),
             attempt: lease.attempt,
-            runner: self.site.runner_of(task, role),
+            runner: self.workspace.runner_of(task, role),
             commands,
         });
         Ok(())
@@ -334,24 +337,24 @@ impl Agent<'_> {
     /// Runs and reports one held task, and returns its resulting status, as far as this agent reported it.
     fn handle(&self, held: &Claimed) -> Result<Option<Status>, Error> {
         self.show(Some(held), held.task.title.clone())?;
-        let heartbeat = Heartbeat::start(&self.site.board, &held.lease)?;
-        let result = attempt::run(self.site, held, &heartbeat);
+        let heartbeat = Heartbeat::start(&self.workspace.board, &held.lease)?;
+        let result = attempt::run(self.workspace, held, &heartbeat);
         let reported = self.report(held, &result);
         self.commit(Occasion::Transition);
-        tell_people(self.site);
+        tell_people(self.workspace);
         reported
     }
 
     /// Commits the queues. A failure is reported but does not stop the work.
     fn commit(&self, occasion: Occasion) {
-        if let Some(why) = commit_queues(self.site, occasion) {
+        if let Some(why) = commit_queues(self.workspace, occasion) {
             (self.tell)(&AgentRecord::Uncommitted { why });
         }
     }
 
     /// Submits the result of a run.
     fn report(&self, held: &Claimed, result: &RunResult) -> Result<Option<Status>, Error> {
-        let closed = report::close_runner(self.site, result);
+        let closed = report::close_runner(self.workspace, result);
         if let Ok(Some((runner, quota))) = &closed {
             (self.tell)(&AgentRecord::Closed {
                 hint: quota.needs_person.then(|| {
@@ -362,7 +365,7 @@ impl Agent<'_> {
                 reason: quota.reason.clone(),
             });
         }
-        let event = report::event(self.site, held, result);
+        let event = report::event(self.workspace, held, result);
         let run = run_name(&held.task.id, held.lease.token);
         let note = Note {
             agent: Some(self.name.clone()),
@@ -383,7 +386,7 @@ impl Agent<'_> {
                     }
                 });
                 if done.task.status().is_ended() {
-                    clear_ended(self.site, &done.task)?;
+                    clear_ended(self.workspace, &done.task)?;
                 }
                 Some(done.task.status())
             }
@@ -391,7 +394,7 @@ impl Agent<'_> {
             Err(tavern_store::Error::Refused(refusal)) => {
                 let task = held.task.id.clone();
                 // The agent program may have reported it before its run ended.
-                let own = reported(self.site, held)?;
+                let own = reported(self.workspace, held)?;
                 let status = own.as_ref().map(|own| own.status);
                 (self.tell)(&match own {
                     Some(OwnReport { result, status }) => {
@@ -425,8 +428,8 @@ impl Agent<'_> {
         note: &Note,
     ) -> Result<Done, tavern_store::Error> {
         loop {
-            match self.site.board.submit(task, event, note) {
-                Err(tavern_store::Error::Busy(_)) if !self.site.interrupt.is_raised() => {}
+            match self.workspace.board.submit(task, event, note) {
+                Err(tavern_store::Error::Busy(_)) if !self.workspace.interrupt.is_raised() => {}
                 other => return other,
             }
         }
@@ -435,7 +438,7 @@ impl Agent<'_> {
     /// Returns the approved items of the agent's queues, and those it worked.
     fn approved(&self, memory: &mut Memory) -> Vec<TaskId> {
         let is_approved = |id: &TaskId| {
-            self.site
+            self.workspace
                 .board
                 .task(id)
                 .is_ok_and(|it| it.task.status() == Status::Approved && !it.quarantined)
@@ -443,7 +446,7 @@ impl Agent<'_> {
         memory.worked.retain(is_approved);
         let mut approved = self
             .queues()
-            .map_or_else(|_| Vec::new(), |queues| approved(self.site, &queues));
+            .map_or_else(|_| Vec::new(), |queues| approved(self.workspace, &queues));
         let strayed: Vec<TaskId> = memory
             .worked
             .iter()
@@ -460,15 +463,15 @@ impl Agent<'_> {
         if self.approved(memory).is_empty() {
             return Ok(());
         }
-        let Some(_slot) = self.site.board.merge_slot(&self.site.interrupt)? else {
+        let Some(_slot) = self.workspace.board.merge_slot(&self.workspace.interrupt)? else {
             return Ok(());
         };
         // The last holder of the slot may have looked before our item was approved, so look once more.
         for task in self.approved(memory) {
-            if self.site.interrupt.is_raised() {
+            if self.workspace.interrupt.is_raised() {
                 return Ok(());
             }
-            match integrate(self.site, &task)? {
+            match integrate(self.workspace, &task)? {
                 Integrated::Merged(commit) => {
                     (self.tell)(&AgentRecord::Integrated {
                         task,
@@ -504,7 +507,7 @@ impl Agent<'_> {
             agent: Some(self.name.clone()),
             run: None,
         };
-        let Some(need) = wake(self.site, &self.queues()?, &self.role, &note)? else {
+        let Some(need) = wake(self.workspace, &self.queues()?, &self.role, &note)? else {
             return Ok(false);
         };
         (self.tell)(&AgentRecord::Woken {
@@ -518,7 +521,10 @@ impl Agent<'_> {
     /// Releases items of dead agents.
     fn clear(&self, looks: &mut ExpiredLeases) -> Result<(), Error> {
         // Another reaper's releases will wake us.
-        if reap::clear(self.site, looks, &mut |action| self.tell_cleared(action))? {
+        let is_cleared = reap::clear(self.workspace, looks, &mut |action| {
+            self.tell_cleared(action);
+        })?;
+        if is_cleared {
             self.commit(Occasion::Transition);
         }
         Ok(())
@@ -533,12 +539,12 @@ impl Agent<'_> {
     /// At the end of all work, removes leftovers of killed agents, and now and then does the upkeep. Failures are
     /// ignored: `tavern-reap` reports them.
     fn clear_all(&self) {
-        let Ok(Some(slot)) = self.site.board.try_reap_slot() else {
+        let Ok(Some(slot)) = self.workspace.board.try_reap_slot() else {
             return;
         };
-        let mut looks = ExpiredLeases::load(&self.site.board);
+        let mut looks = ExpiredLeases::load(&self.workspace.board);
         let upkeep = self
-            .site
+            .workspace
             .board
             .try_upkeep_slot(BETWEEN_UPKEEPS, clock::now())
             .unwrap_or_default();
@@ -547,8 +553,8 @@ impl Agent<'_> {
         } else {
             Scope::Dead
         };
-        for action in reap::plan(self.site, scope, &mut looks).unwrap_or_default() {
-            if reap::execute(self.site, &action, &slot).unwrap_or_default() {
+        for action in reap::plan(self.workspace, scope, &mut looks).unwrap_or_default() {
+            if reap::execute(self.workspace, &action, &slot).unwrap_or_default() {
                 self.tell_cleared(&action);
             }
         }
@@ -559,7 +565,7 @@ impl Agent<'_> {
         Ok(ClaimRequest {
             item,
             ..self
-                .site
+                .workspace
                 .seek(&self.name, &self.role, self.queues.clone())?
         })
     }
@@ -567,24 +573,24 @@ impl Agent<'_> {
     fn queues(&self) -> Result<Vec<Queue>, Error> {
         self.queues
             .clone()
-            .map_or_else(|| Ok(self.site.board.queues_by_priority()?), Ok)
+            .map_or_else(|| Ok(self.workspace.board.queues_by_priority()?), Ok)
     }
 
     /// Returns true if another live agent may take an item, now or later.
     fn others_have_work(&self) -> bool {
-        let (now, look) = (clock::now(), Preflight::of(self.site));
+        let (now, look) = (clock::now(), Preflight::of(self.workspace));
         let may_take = |agent: &AgentFile| {
             let seek = self
-                .site
+                .workspace
                 .seek(&agent.name, &agent.role, self.queues.clone());
             seek.is_ok_and(|seek| {
-                self.site
+                self.workspace
                     .board
                     .has_work_for(&seek, now, &look.of_role(&agent.role))
             })
         };
         let others = self
-            .site
+            .workspace
             .board
             .agents()
             .into_iter()
@@ -594,19 +600,23 @@ impl Agent<'_> {
             .any(|agent| may_take(&agent))
     }
 
-    /// Returns a lease whose holder is no agent. It ends when the holder releases it, or expires.
+    /// Returns a lease that a person holds. It ends when the holder releases it, or expires.
     fn held_by_hand(&self) -> Result<Option<Lease>, Error> {
-        let (queues, agents) = (self.queues()?, self.site.board.agents());
+        let (queues, agents) = (self.queues()?, self.workspace.board.agents());
         let is_by_hand = |lease: &Lease| {
             let is_ours = queues.iter().any(|queue| queue.id == lease.queue);
             is_ours && !agents.iter().any(|agent| agent.name == lease.agent)
         };
-        Ok(self.site.board.leases()?.into_iter().find(is_by_hand))
+        Ok(self.workspace.board.leases()?.into_iter().find(is_by_hand))
     }
 
     /// Describes what it waits for: of the items that need a person, the first.
     fn describe(&self, nothing: &Nothing) -> Result<String, Error> {
-        let unready = unready(self.site, &self.queues()?, Some(&self.seek()?.seeker()));
+        let unready = unready(
+            self.workspace,
+            &self.queues()?,
+            Some(&self.seek()?.seeker()),
+        );
         if let Some(until) = nothing.wake_at {
             let ends = |lack: &&Lack| match lack {
                 Lack::BackOff(at) => *at == until,
@@ -656,7 +666,7 @@ impl Agent<'_> {
 
     fn show(&self, held: Option<&Claimed>, doing: String) -> Result<(), Error> {
         Ok(show_agent(
-            &self.site.board,
+            &self.workspace.board,
             &self.name,
             &self.role,
             held,
@@ -698,14 +708,14 @@ impl<'a> ReadinessCheck<'a> {
         let (skipped, hindrance) = (RefCell::default(), RefCell::default());
         ReadinessCheck {
             agent,
-            preflight: Preflight::of(agent.site),
+            preflight: Preflight::of(agent.workspace),
             templates,
             skipped,
             hindrance,
         }
     }
 
-    /// Checks that the item can be started now; the error is what it lacks.
+    /// Checks that the item can be started now; the error names its lack.
     fn at(
         &self,
         queue: &str,
@@ -713,9 +723,11 @@ impl<'a> ReadinessCheck<'a> {
         item: &Item<'_>,
         purpose: Purpose,
     ) -> Result<(), Lack> {
-        let (site, name, advise) = (self.agent.site, &self.agent.role, self.agent.advise);
+        let (workspace, name, advise) = (self.agent.workspace, &self.agent.role, self.agent.advise);
         let place = self.preflight.surroundings(name).map_err(Error::from);
-        if let Err(error) = place.and_then(|()| self.templates.check(site, site.role(name)?)) {
+        if let Err(error) =
+            place.and_then(|()| self.templates.check(workspace, workspace.role(name)?))
+        {
             let lack = Lack::NotReady(error.into());
             *self.hindrance.borrow_mut() = Some(advise(&lack, None, None));
             return Err(lack);
@@ -755,11 +767,11 @@ fn soon(seconds: i64) -> Timestamp {
 }
 
 /// Raises `interrupt` when a `STOP` file appears, even during a run.
-pub fn obey_stop(site: &Workspace) -> Result<(), Error> {
+pub fn obey_stop(workspace: &Workspace) -> Result<(), Error> {
     let bell = Bell::new();
-    site.board.make_folders()?;
-    let watch = site.board.ring_at_changes(&[], &bell)?;
-    let (board, interrupt) = (site.board.clone(), site.interrupt.clone());
+    workspace.board.make_folders()?;
+    let watch = workspace.board.ring_at_changes(&[], &bell)?;
+    let (board, interrupt) = (workspace.board.clone(), workspace.interrupt.clone());
     // The thread ends with the interrupt, or with the process.
     let obey = move || {
         let (_watch, _subscription) = (watch, bell.ring_at(&interrupt));
@@ -773,5 +785,5 @@ pub fn obey_stop(site: &Workspace) -> Result<(), Error> {
     let started = std::thread::Builder::new().spawn(obey);
     started
         .map(drop)
-        .map_err(Error::io("watch", site.board.dir()))
+        .map_err(Error::io("watch", workspace.board.dir()))
 }

@@ -165,7 +165,7 @@ impl Pool<'_> {
         seats.filter(|taken| *taken == seat).count()
     }
 
-    /// Restarts dead agents whose back-off is over, and starts agents where there is demand. A full pool asks an idle
+    /// Restarts dead agents after their back-off, and starts agents where there is demand. A full pool asks an idle
     /// agent of another seat to end.
     fn follow(&mut self, demand: &mut dyn FnMut() -> Vec<Demand>) -> io::Result<()> {
         let now = clock::instant();

@@ -30,32 +30,32 @@ pub enum Live {
 
 const ACCEPTED: Live = Live::Accepted { proven: None };
 
-/// Checks whether the agent is done. `said` are its last words. Checks that are not possible now follow when the
+/// Checks whether the agent is done. `message` is its last one. Checks that are not possible now follow when the
 /// program has ended.
 pub fn prove(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     artifacts: &Artifacts,
-    said: &str,
+    message: &str,
 ) -> Live {
     let refutation = match launch.role.does {
-        Does::Plan => plan::refutation(site, held, said, launch.job.nonce.as_deref()),
-        Does::Review => Verdict::read(said, launch.job.nonce.as_deref())
+        Does::Plan => plan::refutation(workspace, held, message, launch.job.nonce.as_deref()),
+        Does::Review => Verdict::read(message, launch.job.nonce.as_deref())
             .err()
             .map(|why| Refutation {
                 reason: format!("it gave no verdict: {why}"),
                 output: String::new(),
             }),
-        Does::Answer => plan::unanswered(said),
-        Does::Work => match prove_work(site, held, launch, artifacts) {
+        Does::Answer => plan::unanswered(message),
+        Does::Work => match prove_work(workspace, held, launch, artifacts) {
             Ok(Proof::Passed { commit }) => return Live::Accepted { proven: commit },
             Ok(Proof::Refuted(refutation)) => Some(refutation),
             Err(_) => None,
         },
     };
-    let told = refutation.and_then(|refutation| launch.brief().refuted(refutation).ok());
-    told.map_or(ACCEPTED, |text| Live::Refuted(redact(&text).into_owned()))
+    let correction = refutation.and_then(|refutation| launch.brief().refuted(refutation).ok());
+    correction.map_or(ACCEPTED, |text| Live::Refuted(redact(&text).into_owned()))
 }
 
 enum Proof {
@@ -69,26 +69,26 @@ enum Proof {
 const PASSED: Proof = Proof::Passed { commit: None };
 
 fn prove_work(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     artifacts: &Artifacts,
 ) -> Result<Proof, Error> {
     let (task, folder) = (&held.task, &launch.worktree.path);
-    let mark = mark_of(site, &run_name(&task.id, held.lease.token));
+    let mark = mark_of(workspace, &run_name(&task.id, held.lease.token));
     let bench = Bench {
         role: launch.role,
         folder,
         commit: None,
         mark,
     };
-    if !children::parked(site, held).is_empty() {
+    if !children::parked(workspace, held).is_empty() {
         return Ok(PASSED);
     }
     if launch.role.sandbox {
-        return prove_boxed(site, held, launch, artifacts, &bench);
+        return prove_boxed(workspace, held, launch, artifacts, &bench);
     }
-    let state = match verify::plan(site, held, AgentAnswer::done(String::new()))? {
+    let state = match verify::plan(workspace, held, AgentAnswer::done(String::new()))? {
         Verification::Over {
             result:
                 RunResult::Failed(RunFailure {
@@ -110,13 +110,13 @@ fn prove_work(
         return Ok(PASSED);
     }
     if state == WorkState::Plain {
-        return proof(artifacts, run_commands(site, task, &bench, &[])?, None);
+        return proof(artifacts, run_commands(workspace, task, &bench, &[])?, None);
     }
-    verify::commit_left(site, held, &state)?;
-    let (repository, tip) = (site.repository()?, site.tip_of(folder)?);
+    verify::commit_left(workspace, held, &state)?;
+    let (repository, tip) = (workspace.repository()?, workspace.tip_of(folder)?);
     let is_clean = repository.changes(folder)?.is_clean();
     let ran = run_commands(
-        site,
+        workspace,
         task,
         &Bench {
             commit: Some(&tip),
@@ -133,7 +133,7 @@ fn prove_work(
 
 /// Commits in a sandbox are visible only there until its program has ended, so the commands run inside it.
 fn prove_boxed(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     artifacts: &Artifacts,
@@ -141,15 +141,15 @@ fn prove_boxed(
 ) -> Result<Proof, Error> {
     let (task, wrapper) = (&held.task, &launch.job.wrapper);
     let git = |line: &str| {
-        site.repository()?.remove_pipes(bench.folder)?;
-        run_one(site, task, line, bench, wrapper)
+        workspace.repository()?.remove_pipes(bench.folder)?;
+        run_one(workspace, task, line, bench, wrapper)
     };
     let status = || git("git status --porcelain --untracked-files=all");
     let is_clean = |status: &CommandResult| status.is_success() && status.output.trim().is_empty();
     if task.done_when.is_empty() || task.worktree && !is_clean(&status()?) {
         return Ok(PASSED);
     }
-    let ran = run_commands(site, task, bench, wrapper)?;
+    let ran = run_commands(workspace, task, bench, wrapper)?;
     if task.worktree && !is_clean(&status()?) {
         git("git reset --quiet --hard && git clean --quiet -fd")?;
     }

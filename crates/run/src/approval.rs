@@ -26,11 +26,11 @@ struct LoggedApproval {
 /// # Errors
 /// The log can't be read.
 pub fn not_approved(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     work: Option<&CommitId>,
 ) -> Result<Option<Lack>, Error> {
-    let Some(approval) = logged(&site.board, &task.id)? else {
+    let Some(approval) = logged(&workspace.board, &task.id)? else {
         let why = "its queue says that it was approved, and the log does not";
         return Ok(Some(Lack::Unapproved(why.to_owned())));
     };
@@ -52,11 +52,12 @@ pub fn not_approved(
         .find(|approval| is_forged(&approval.by))
     {
         let message = format!("the log has no approval of {}/{}", forged.role, forged.by);
-        let hint = "take it out of `approvals`, and move the item to the In Review lane".to_owned();
+        let hint = "remove it from `approvals`, and move the item to the In Review lane".to_owned();
         return Ok(Some(Lack::NotReady(NotReady::new(message, hint))));
     }
     let asked = approval.terms.filter(|_| !approval.is_persons);
-    let missing = asked.and_then(|terms| terms.missing_from(&Terms::of(task, &site.config.review)));
+    let missing =
+        asked.and_then(|terms| terms.missing_from(&Terms::of(task, &workspace.config.review)));
     Ok(missing.map(|missing| {
         Lack::Unapproved(format!(
             "it was claimed with {missing}, which its queue no longer has"

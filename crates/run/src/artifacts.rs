@@ -41,7 +41,7 @@ impl Artifacts {
     pub fn create(board: &Board, run: &str) -> Result<Artifacts, Error> {
         let dir = board.run_dir(run);
         let calls = dir.join("tool_calls");
-        files::make_folder(&calls).map_err(Error::io("make the folder", &calls))?;
+        files::make_folder(&calls).map_err(Error::io("create the folder", &calls))?;
         Ok(Artifacts { dir })
     }
 
@@ -172,8 +172,8 @@ fn redact_into(copy: &mut dyn Write, log: &mut File) -> io::Result<bool> {
     Ok(secrets.has_found())
 }
 
-/// Cuts a log that is too long, and appends `told`. A sparse file is cut at its first hole.
-fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
+/// Cuts a log that is too long, and appends `line`. A sparse file is cut at its first hole.
+fn cut_off(log: &mut File, line: &str) -> io::Result<()> {
     let most = LOG_MIB << 20;
     if log.metadata()?.len() <= most {
         return Ok(());
@@ -181,7 +181,7 @@ fn cut_off(log: &mut File, told: &str) -> io::Result<()> {
     let hole = rustix::fs::seek(&*log, rustix::fs::SeekFrom::Hole(0)).unwrap_or(most);
     log.set_len(hole.min(most))?;
     log.seek(SeekFrom::End(0))?;
-    log.write_all(format!("\n{told}\n").as_bytes())?;
+    log.write_all(format!("\n{line}\n").as_bytes())?;
     log.rewind()
 }
 

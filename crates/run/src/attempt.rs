@@ -47,12 +47,12 @@ use tavern_sys::failpoint;
 const CLEANED: &str = "the folder of its run was removed while it ran, as `git clean -fdx` does: use `git clean -fdx -e .tavern`";
 
 /// Runs the agent for `held`, and verifies its work. The caller reports the result and keeps the heartbeat.
-pub fn run(site: &Workspace, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
-    let answer = match agent(site, held, heartbeat) {
+pub fn run(workspace: &Workspace, held: &Claimed, heartbeat: &Heartbeat) -> RunResult {
+    let answer = match agent(workspace, held, heartbeat) {
         Ok(answer) => answer,
-        Err(error) => return broken_off(site, &error),
+        Err(error) => return broken_off(workspace, &error),
     };
-    verify(site, held, answer).unwrap_or_else(|error| {
+    verify(workspace, held, answer).unwrap_or_else(|error| {
         let result = match &error {
             // The agent left the worktree in a state that can't be verified.
             Error::Git(
@@ -65,16 +65,16 @@ pub fn run(site: &Workspace, held: &Claimed, heartbeat: &Heartbeat) -> RunResult
                     matches!(mess, GitError::Mixed { .. }).then(|| format!("; {}", mess.hint()));
                 RunResult::failed(format!("{mess}{}", hint.unwrap_or_default()))
             }
-            error => broken_off(site, error),
+            error => broken_off(workspace, error),
         };
-        write_down(site, held, &result);
+        write_down(workspace, held, &result);
         result
     })
 }
 
 /// Returns the result for a failure outside of the agent's work.
-fn broken_off(site: &Workspace, error: &Error) -> RunResult {
-    let outcome = if site.interrupt.is_raised() {
+fn broken_off(workspace: &Workspace, error: &Error) -> RunResult {
+    let outcome = if workspace.interrupt.is_raised() {
         Outcome::Killed
     } else {
         Outcome::NotReady
@@ -83,69 +83,81 @@ fn broken_off(site: &Workspace, error: &Error) -> RunResult {
 }
 
 /// Errors are ignored: the report of the result meets them again.
-fn write_down(site: &Workspace, held: &Claimed, result: &RunResult) {
-    if let Some(mut record) = Record::open(site, &run_name(&held.task.id, held.lease.token)) {
+fn write_down(workspace: &Workspace, held: &Claimed, result: &RunResult) {
+    if let Some(mut record) = Record::open(workspace, &run_name(&held.task.id, held.lease.token)) {
         drop(record.broke_off(result));
     }
 }
 
 /// Runs the agent program for `held` and leaves its artifacts. The answer is not verified yet.
 pub fn agent(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
-    let held = &children::unifying(site, held)?;
-    if let Some(cap) = spending(site).and_then(|all| all.reached(&held.task.id, &held.queue.id)) {
+    let held = &children::unifying(workspace, held)?;
+    if let Some(cap) =
+        spending(workspace).and_then(|all| all.reached(&held.task.id, &held.queue.id))
+    {
         // Other runs have used it up since the item was claimed.
         return Ok(RunResult::failed_as(Outcome::Capped, cap.to_string()).into());
     }
-    let launch = match launch(site, held) {
+    let launch = match launch(workspace, held) {
         Err(Error::NothingToReview(why)) => return Ok(RunResult::failed(why).into()),
         launch => launch?,
     };
     let record = launch.record()?;
     // Written before the run becomes visible.
-    Following::begin(record.artifacts(), &site.config.rules, &held.task, &launch);
+    Following::begin(
+        record.artifacts(),
+        &workspace.config.rules,
+        &held.task,
+        &launch,
+    );
     launch.announce()?;
-    carry_out(site, held, launch, record, heartbeat)
-        .inspect_err(|error| write_down(site, held, &broken_off(site, error)))
+    carry_out(workspace, held, launch, record, heartbeat)
+        .inspect_err(|error| write_down(workspace, held, &broken_off(workspace, error)))
 }
 
 /// Plans the launch for `held`, in its prepared worktree.
-pub fn launch<'a>(site: &'a Workspace, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+pub fn launch<'a>(workspace: &'a Workspace, held: &'a Claimed) -> Result<Launch<'a>, Error> {
     // A dry run shows the item even if it is untrusted.
-    if site.board.is_dry() {
-        Trust::of(site).settings().map_err(Error::from)?;
+    if workspace.board.is_dry() {
+        Trust::of(workspace).settings().map_err(Error::from)?;
     } else {
-        Trust::of(site).item_of(&held.queue, &held.task)?;
+        Trust::of(workspace).item_of(&held.queue, &held.task)?;
         if held.lease.work.is_none() {
-            Artifacts::clear(&site.board, &run_name(&held.task.id, held.lease.token))?;
+            Artifacts::clear(&workspace.board, &run_name(&held.task.id, held.lease.token))?;
         }
     }
-    Launch::plan(site, held, place(site, held)?, Attendance::Followed)
+    Launch::plan(
+        workspace,
+        held,
+        place(workspace, held)?,
+        Attendance::Followed,
+    )
 }
 
 /// Runs the agent program from its start to its answer.
 fn carry_out(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     mut launch: Launch<'_>,
     mut record: Record<'_>,
     heartbeat: &Heartbeat,
 ) -> Result<AgentAnswer, Error> {
-    failpoint::hit("run.ready").map_err(Error::io("go on in", record.artifacts().dir()))?;
-    let outside = outside_changes::look(site, launch.role, record.artifacts());
-    let mut meter = Meter::begin(site, record.metadata());
-    let is_script = site.config.runs_scripts(&record.metadata().runner);
-    let (mut ended, mut proven) = if is_script && rules::are_allowed(site, record.metadata()) {
+    failpoint::hit("run.ready").map_err(Error::io("continue in", record.artifacts().dir()))?;
+    let outside = outside_changes::look(workspace, launch.role, record.artifacts());
+    let mut meter = Meter::begin(workspace, record.metadata());
+    let is_script = workspace.config.runs_scripts(&record.metadata().runner);
+    let (mut ended, mut proven) = if is_script && rules::are_allowed(workspace, record.metadata()) {
         // A script may not be safe to repeat.
         let why = "a person allowed the violation, so its script is not run again".to_owned();
-        note(site, held, why.clone());
+        note(workspace, held, why.clone());
         (SessionEnd::done(why), None)
     } else {
         follow(
-            site,
+            workspace,
             held,
             &launch,
             launch.start()?,
@@ -159,12 +171,12 @@ fn carry_out(
         launch.begin_anew()?;
         record.begins_anew(&launch.job, &launch.metadata.knowledge)?;
         note(
-            site,
+            workspace,
             held,
-            "its session is not known any more, so it begins a new one".to_owned(),
+            "its session no longer exists, so it starts a new one".to_owned(),
         );
         (ended, proven) = follow(
-            site,
+            workspace,
             held,
             &launch,
             launch.start()?,
@@ -179,18 +191,18 @@ fn carry_out(
         ended.outcome,
         Outcome::Budget | Outcome::Timeout | Outcome::Capped
     );
-    let reached = measure(site, held, &mut meter, &record).filter(|_| is_limited);
+    let reached = measure(workspace, held, &mut meter, &record).filter(|_| is_limited);
     if let Some(cap) = reached {
         (ended.outcome, ended.reason) = (Outcome::Capped, cap.to_string());
     }
-    failpoint::hit("run.ended").map_err(Error::io("go on in", record.artifacts().dir()))?;
+    failpoint::hit("run.ended").map_err(Error::io("continue in", record.artifacts().dir()))?;
     ended.reason += &launch.lack(&ended);
     if ended.signal == Signal::None && is_script {
         // A script reports success by its exit status.
         ended.signal = Signal::Done;
     }
     let is_lost = heartbeat.finds_lost();
-    let Taken { broken, pushed } = match take_over(site, &held.task.id, record.metadata()) {
+    let Taken { broken, pushed } = match take_over(workspace, &held.task.id, record.metadata()) {
         // The new holder of the task imports it.
         Err(_) if is_lost => Taken::default(),
         taken => taken?,
@@ -198,26 +210,26 @@ fn carry_out(
     let cleaned = (!record.is_kept()).then_some(CLEANED);
     cleaned
         .iter()
-        .for_each(|why| note(site, held, (*why).to_owned()));
-    // Record the usage first, whatever the run has left.
+        .for_each(|why| note(workspace, held, (*why).to_owned()));
+    // Record the usage first, even if the run left no work.
     let worktree = &launch.worktree;
     let tip = worktree
         .branch
         .as_ref()
-        .and_then(|_| site.tip_of(&worktree.path).ok());
+        .and_then(|_| workspace.tip_of(&worktree.path).ok());
     record.program_ended(&ended, worktree.view.as_ref().or(tip.as_ref()))?;
-    measure(site, held, &mut meter, &record);
+    measure(workspace, held, &mut meter, &record);
     let work = worktree
         .branch
         .as_ref()
         .map(|branch| (branch.name.as_str(), &branch.base));
     let mut strayed = outside
-        .and_then(|outside| outside_changes::changes(site, &outside, work).ok())
+        .and_then(|outside| outside_changes::changes(workspace, &outside, work).ok())
         .unwrap_or_default();
     strayed.extend(pushed);
     strayed
         .iter()
-        .for_each(|change| tell(site, held, Kind::Strayed, change.to_string()));
+        .for_each(|change| tell(workspace, held, Kind::Strayed, change.to_string()));
     // A removed run folder does not excuse an end by a provider or a limit.
     let is_broken =
         matches!(ended.outcome, Outcome::Failed | Outcome::Crashed) || !worktree.path.exists();
@@ -225,7 +237,7 @@ fn carry_out(
     let answer = if is_lost {
         // The new holder of the task works in its worktree.
         let taken = || RunResult::failed_as(Outcome::Killed, "it was taken from its agent");
-        reported(site, held)?
+        reported(workspace, held)?
             .map_or_else(taken, |reported| reported.result)
             .into()
     } else if let Some(why) = was_cleaned {
@@ -233,7 +245,7 @@ fn carry_out(
     } else if let Some(why) = broken {
         RunResult::failed(why).into()
     } else {
-        match tidied(site, held, &launch, &record, &ended)? {
+        match tidied(workspace, held, &launch, &record, &ended)? {
             AgentAnswer::Done {
                 reason, is_silent, ..
             } => AgentAnswer::Done {
@@ -244,16 +256,16 @@ fn carry_out(
             answer => answer,
         }
     };
-    record.strayed(outside_changes::broken(&site.config.rules, &strayed))?;
-    let (answer, asks_about) = held_to_rules(site, held, record.metadata(), answer);
+    record.strayed(outside_changes::broken(&workspace.config.rules, &strayed))?;
+    let (answer, asks_about) = held_to_rules(workspace, held, record.metadata(), answer);
     record.answered(&answer, asks_about)?;
     Ok(answer)
 }
 
-/// Judges done work that breaks a rule, or whose item changed things outside of its worktree in any run. Logs breaches
+/// Judges done work that breaks a rule, or changes outside of its worktree by any run of the item. Logs breaches
 /// that no look has reported. Also returns the breaches that a person is asked about.
 fn held_to_rules(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     run: &Metadata,
     answer: AgentAnswer,
@@ -261,11 +273,11 @@ fn held_to_rules(
     let is_done = matches!(answer, AgentAnswer::Done { .. });
     let mut breaches = run.acts.clone();
     if is_done && run.branch.is_some() {
-        breaches.extend(rules::broken(site, run).unwrap_or_default());
+        breaches.extend(rules::broken(workspace, run).unwrap_or_default());
     }
     let found: Vec<&Breach> = breaches
         .iter()
-        .filter(|breach| !watch::was_reported(site, run, breach))
+        .filter(|breach| !watch::was_reported(workspace, run, breach))
         .collect();
     for of_rule in found.chunk_by(|one, next| one.rule == next.rule) {
         let deed = match of_rule[0].consequence {
@@ -274,10 +286,16 @@ fn held_to_rules(
             Consequence::Pause => Reaction::Paused,
             Consequence::Reap => Reaction::Ended,
         };
-        diagnosed(site, held, Symptom::Violation, deed, &in_words(of_rule));
+        diagnosed(
+            workspace,
+            held,
+            Symptom::Violation,
+            deed,
+            &in_words(of_rule),
+        );
     }
     if is_done {
-        breaches.extend(rules::earlier_acts(site, run).unwrap_or_default());
+        breaches.extend(rules::earlier_acts(workspace, run).unwrap_or_default());
     }
     let answer = rules::judged(answer, &breaches);
     let question = answer
@@ -291,20 +309,20 @@ fn held_to_rules(
 
 /// Tidies the worktree, and keeps the plan or verdict of the answer.
 fn tidied(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     record: &Record<'_>,
     ended: &SessionEnd,
 ) -> Result<AgentAnswer, Error> {
     let (worktree, does) = (&launch.worktree, launch.role.does);
-    if let Some(strayed) = worktree::bring_home(site, worktree)? {
-        note(site, held, strayed);
+    if let Some(strayed) = worktree::bring_home(workspace, worktree)? {
+        note(workspace, held, strayed);
     }
     let artifacts = record.artifacts();
     let answer = match (does, AgentAnswer::of(ended, &launch.metadata.runner)) {
         (Does::Plan, AgentAnswer::Done { .. }) => plan::judge(
-            site,
+            workspace,
             held,
             artifacts,
             &ended.answer,
@@ -312,7 +330,7 @@ fn tidied(
         )?,
         (Does::Answer, AgentAnswer::Done { .. }) => plan::answered(&ended.result).into(),
         (Does::Review, AgentAnswer::Done { .. }) => review::judge(
-            site,
+            workspace,
             &worktree.path,
             worktree.view.as_ref(),
             artifacts,
@@ -322,19 +340,24 @@ fn tidied(
         (_, answer) => answer,
     };
     if does != Does::Work {
-        worktree::remove_view(site, &held.task, held.lease.token, worktree.view.as_ref())?;
+        worktree::remove_view(
+            workspace,
+            &held.task,
+            held.lease.token,
+            worktree.view.as_ref(),
+        )?;
     }
     Ok(answer)
 }
 
 /// Prepares the run's worktree.
-fn place(site: &Workspace, held: &Claimed) -> Result<Worktree, Error> {
-    let commit = match site.role(&held.lease.role)?.does {
-        Does::Review => review::commit(site, &held.task)?,
-        Does::Plan | Does::Answer => Some(site.follow_base()?.0),
-        Does::Work => return worktree::prepare(site, held),
+fn place(workspace: &Workspace, held: &Claimed) -> Result<Worktree, Error> {
+    let commit = match workspace.role(&held.lease.role)?.does {
+        Does::Review => review::commit(workspace, &held.task)?,
+        Does::Plan | Does::Answer => Some(workspace.follow_base()?.0),
+        Does::Work => return worktree::prepare(workspace, held),
     };
-    worktree::view(site, held, commit.as_ref())
+    worktree::view(workspace, held, commit.as_ref())
 }
 
 /// Returns true if the program does not know the session to resume, and has done nothing.
@@ -347,11 +370,11 @@ fn is_unknown(job: &Job, ended: &SessionEnd) -> bool {
 }
 
 /// Returns the recorded answer of this lease's run; `None` if no run has ended.
-pub fn last(site: &Workspace, held: &Claimed) -> Option<AgentAnswer> {
-    let run = run_of(&site.board, &run_name(&held.task.id, held.lease.token))?;
+pub fn last(workspace: &Workspace, held: &Claimed) -> Option<AgentAnswer> {
+    let run = run_of(&workspace.board, &run_name(&held.task.id, held.lease.token))?;
     let reason = run.reason.unwrap_or_default();
     Some(match run.outcome? {
-        Outcome::Success => match review::taken(&Artifacts::open(&site.board, &run.run)) {
+        Outcome::Success => match review::taken(&Artifacts::open(&workspace.board, &run.run)) {
             Some(verdict) => AgentAnswer::Verdict(verdict),
             None => AgentAnswer::Done {
                 reason,
@@ -367,7 +390,7 @@ pub fn last(site: &Workspace, held: &Claimed) -> Option<AgentAnswer> {
 /// Follows the agent until its end: writes artifacts, passes messages, checks its answers, and ends it on request.
 /// Also returns the commit at which its answer was proven.
 fn follow(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     launch: &Launch<'_>,
     mut session: Session,
@@ -377,10 +400,10 @@ fn follow(
 ) -> (SessionEnd, Option<CommitId>) {
     let (brief, mut proven) = (launch.brief(), None);
     let bell = session.bell();
-    let _subscription = bell.ring_at(&site.interrupt);
+    let _subscription = bell.ring_at(&workspace.interrupt);
     let _loss = heartbeat.ring_when_lost(&bell);
     let mut inbox = Inbox::open(
-        &site.board,
+        &workspace.board,
         &held.task.id,
         &held.queue.path,
         launch.delivered_until(),
@@ -388,13 +411,13 @@ fn follow(
     );
     let (artifacts, run) = (record.artifacts().clone(), record.metadata().clone());
     let mut closed = None;
-    let mut following = Following::begin(&artifacts, &site.config.rules, &held.task, launch);
-    let mut relay = Relay::begin(site, &held.task, &run, brief);
+    let mut following = Following::begin(&artifacts, &workspace.config.rules, &held.task, launch);
+    let mut relay = Relay::begin(workspace, &held.task, &run, brief);
     let (mut discoveries, mut watch) = (
-        Discoveries::begin(site, held, launch),
-        Watch::begin(site, launch.role, &held.task),
+        Discoveries::begin(workspace, held, launch),
+        Watch::begin(workspace, launch.role, &held.task),
     );
-    let (mut calls, mut mailbox) = (ToolCalls::default(), Mailbox::open(site, &run, &bell));
+    let (mut calls, mut mailbox) = (ToolCalls::default(), Mailbox::open(workspace, &run, &bell));
     loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
         if inbox.is_saved() {
@@ -405,21 +428,21 @@ fn follow(
             heartbeat.look();
             relay.look();
         }
-        if site.interrupt.is_raised() || heartbeat.is_lost() {
+        if workspace.interrupt.is_raised() || heartbeat.is_lost() {
             session.end(EndReason::Stop);
         }
-        if site.interrupt.is_hurried() {
+        if workspace.interrupt.is_hurried() {
             session.hurry();
         }
         if has_news {
             inbox.pass_on(brief, &mut session);
         }
         relay.pass_on(brief, &mut session);
-        if meter.patience().is_zero() && measure(site, held, meter, record).is_some() {
+        if meter.patience().is_zero() && measure(workspace, held, meter, record).is_some() {
             session.end_unless_done(EndReason::Cap);
         }
         following.write();
-        if watch.look(site, &held.lease) {
+        if watch.look(workspace, &held.lease) {
             heartbeat.finds_lost();
             continue;
         }
@@ -457,7 +480,7 @@ fn follow(
         }
         if let Some(usage) = event.usage() {
             record.uses(usage.clone());
-            if measure(site, held, meter, record).is_some() {
+            if measure(workspace, held, meter, record).is_some() {
                 session.end_unless_done(EndReason::Cap);
             }
         }
@@ -468,19 +491,20 @@ fn follow(
                     record.knows(learning);
                 }
                 if let Some(message) = inbox.read(&text) {
-                    site.board
+                    workspace
+                        .board
                         .mark_delivered(&run_name(&held.task.id, held.lease.token), &message);
                 }
             }
             // Only once: a person may have opened it since.
             AgentEvent::RateLimit { windows, .. } if closed.is_none() => {
-                closed = report::close_window(site, &run.runner, &windows);
+                closed = report::close_window(workspace, &run.runner, &windows);
                 let told = closed.iter().map(|quota| quota.message_for(&run.runner));
-                told.for_each(|told| note(site, held, told));
+                told.for_each(|told| note(workspace, held, told));
             }
             AgentEvent::Answered { text } => {
                 proven = match session
-                    .aside(|| answer_check::prove(site, held, launch, &artifacts, &text))
+                    .aside(|| answer_check::prove(workspace, held, launch, &artifacts, &text))
                 {
                     Live::Refuted(text) if session.refute(&text) => None,
                     Live::Refuted(_) => {
@@ -500,7 +524,7 @@ fn follow(
                     Prodding::Refuted => "it is not done",
                 };
                 note(
-                    site,
+                    workspace,
                     held,
                     format!("prompted again, {number} of {most}: {why}"),
                 );
@@ -512,7 +536,7 @@ fn follow(
 
 /// Returns the cap that is reached, by the run's record so far, and logs the shares of caps that were passed.
 fn measure(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     meter: &mut Meter<'_>,
     record: &Record<'_>,
@@ -532,24 +556,25 @@ fn measure(
         };
         // Two runs may pass it at once.
         drop(
-            site.board
-                .note_unless(of_run(held, entry), || another_told(site, run, share)),
+            workspace
+                .board
+                .note_unless(of_run(held, entry), || another_told(workspace, run, share)),
         );
     }
     reached
 }
 
 /// Returns true if the log already tells, during this run, that the same share of the same cap was passed.
-fn another_told(site: &Workspace, run: &Metadata, share: CapShare) -> bool {
+fn another_told(workspace: &Workspace, run: &Metadata, share: CapShare) -> bool {
     let mut is_told = false;
-    let walked = walk_log(&site.board, None, &mut |entry| {
+    let walked = walk_log(&workspace.board, None, &mut |entry| {
         let is_of_cap = || match share.scope {
             CapScope::Item => entry.task.as_ref() == Some(&run.task),
             CapScope::Queue => {
                 let other = entry
                     .run
                     .as_deref()
-                    .and_then(|other| run_of(&site.board, other));
+                    .and_then(|other| run_of(&workspace.board, other));
                 other.is_some_and(|other| other.queue == run.queue)
             }
             CapScope::Day | CapScope::Drain | CapScope::Board => true,
@@ -562,8 +587,8 @@ fn another_told(site: &Workspace, run: &Metadata, share: CapShare) -> bool {
 }
 
 /// Logs a diagnosis that the run's own supervisor made.
-fn diagnosed(site: &Workspace, held: &Claimed, symptom: Symptom, deed: Reaction, what: &str) {
-    log(site, held, found(symptom, deed, what));
+fn diagnosed(workspace: &Workspace, held: &Claimed, symptom: Symptom, deed: Reaction, what: &str) {
+    log(workspace, held, found(symptom, deed, what));
 }
 
 fn found(symptom: Symptom, deed: Reaction, what: &str) -> Entry {
@@ -580,13 +605,13 @@ fn found(symptom: Symptom, deed: Reaction, what: &str) -> Entry {
     }
 }
 
-fn note(site: &Workspace, held: &Claimed, text: String) {
-    tell(site, held, Kind::Noted, text);
+fn note(workspace: &Workspace, held: &Claimed, text: String) {
+    tell(workspace, held, Kind::Noted, text);
 }
 
-fn tell(site: &Workspace, held: &Claimed, kind: Kind, text: String) {
+fn tell(workspace: &Workspace, held: &Claimed, kind: Kind, text: String) {
     log(
-        site,
+        workspace,
         held,
         Entry {
             cause: Some(text),
@@ -596,8 +621,8 @@ fn tell(site: &Workspace, held: &Claimed, kind: Kind, text: String) {
 }
 
 /// Logs an entry about the run. Errors are ignored: the next event meets them again.
-fn log(site: &Workspace, held: &Claimed, entry: Entry) {
-    drop(site.board.note(of_run(held, entry)));
+fn log(workspace: &Workspace, held: &Claimed, entry: Entry) {
+    drop(workspace.board.note(of_run(held, entry)));
 }
 
 fn of_run(held: &Claimed, entry: Entry) -> Entry {

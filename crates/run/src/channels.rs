@@ -46,15 +46,18 @@ struct NoticeMessage<'a> {
 }
 
 impl<'a> NoticeMessage<'a> {
-    /// `told` has at least one notice.
-    fn of(root: &Path, told: &'a [Notice]) -> NoticeMessage<'a> {
+    /// `notices` is not empty.
+    fn of(root: &Path, notices: &'a [Notice]) -> NoticeMessage<'a> {
         let name = root
             .file_name()
             .unwrap_or(root.as_os_str())
             .to_string_lossy()
             .into_owned();
-        let events: Vec<String> = told.iter().map(|notice| notice.seq.to_string()).collect();
-        let notices = by_severity(told);
+        let events: Vec<String> = notices
+            .iter()
+            .map(|notice| notice.seq.to_string())
+            .collect();
+        let notices = by_severity(notices);
         NoticeMessage {
             id: format!(
                 "tavern-{:016x}-{}",
@@ -74,17 +77,17 @@ impl<'a> NoticeMessage<'a> {
     /// Returns the body of a post. Slack and similar services show only `text`.
     fn json(&self) -> String {
         let text = for_chat(&format!("{}\n{}", self.subject, self.text));
-        let (mut told, mut bytes) = (Vec::new(), 0);
+        let (mut sent, mut bytes) = (Vec::new(), 0);
         for notice in &self.notices {
             let notice = json!(notice);
             bytes += notice.to_string().len();
             if bytes > MOST_BYTES {
                 break;
             }
-            told.push(notice);
+            sent.push(notice);
         }
-        let left_off = self.notices.len() - told.len();
-        let data = json!({"board": self.board, "notices": told, "left_off": left_off});
+        let left_off = self.notices.len() - sent.len();
+        let data = json!({"board": self.board, "notices": sent, "left_off": left_off});
         json!({"type": "tavern.notice", "timestamp": clock::now(), "text": text, "data": data})
             .to_string()
     }
@@ -103,18 +106,21 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn of(site: &Workspace) -> Sender {
-        let own = [site.board.dir().to_owned(), site.board.private("")];
+    pub(super) fn of(workspace: &Workspace) -> Sender {
+        let own = [
+            workspace.board.dir().to_owned(),
+            workspace.board.private(""),
+        ];
         Sender {
-            root: site.board.root().to_owned(),
+            root: workspace.board.root().to_owned(),
             own: own
                 .iter()
                 .filter_map(|own| fs::canonicalize(own).ok())
                 .collect(),
-            env: environment::of_commands(site, []),
-            is_dry: site.board.is_dry(),
-            is_trusted: Trust::of(site).settings().is_ok(),
-            interrupt: site.interrupt.clone(),
+            env: environment::of_commands(workspace, []),
+            is_dry: workspace.board.is_dry(),
+            is_trusted: Trust::of(workspace).settings().is_ok(),
+            interrupt: workspace.interrupt.clone(),
         }
     }
 
@@ -127,7 +133,7 @@ impl Sender {
             return Err("config.yaml is not trusted here".to_owned());
         }
         let message = NoticeMessage::of(&self.root, notices);
-        let told = if let Some(command) = &channel.command {
+        let sent = if let Some(command) = &channel.command {
             self.run(command, &message)
         } else if let Some(address) = &channel.webhook {
             post(address, channel.secret.as_deref(), &message)
@@ -136,7 +142,7 @@ impl Sender {
         } else {
             self.show(&message)
         };
-        told.map_err(|why| redact(&why).into_owned())
+        sent.map_err(|why| redact(&why).into_owned())
     }
 
     fn run(&self, command: &str, message: &NoticeMessage<'_>) -> Result<(), String> {
@@ -335,10 +341,10 @@ mod tests {
         let json = NoticeMessage::of(Path::new("/shop"), &notices).json();
         assert!(json.len() < 128 << 10, "{}", json.len());
         let data: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
-        let told = data["data"]["notices"].as_array().expect("a list").len() as u64;
+        let sent = data["data"]["notices"].as_array().expect("a list").len() as u64;
         assert_eq!(
-            (told > 10, data["data"]["left_off"].as_u64()),
-            (true, Some(1000 - told))
+            (sent > 10, data["data"]["left_off"].as_u64()),
+            (true, Some(1000 - sent))
         );
     }
 

@@ -38,12 +38,12 @@ pub struct Talked {
 ///
 /// # Errors
 /// This machine, the board or the repository lacks something that it needs.
-pub fn launch<'a>(site: &'a Workspace, held: &'a Claimed) -> Result<Launch<'a>, Error> {
-    Trust::of(site).item_of(&held.queue, &held.task)?;
+pub fn launch<'a>(workspace: &'a Workspace, held: &'a Claimed) -> Result<Launch<'a>, Error> {
+    Trust::of(workspace).item_of(&held.queue, &held.task)?;
     Launch::plan(
-        site,
+        workspace,
         held,
-        worktree::prepare(site, held)?,
+        worktree::prepare(workspace, held)?,
         Attendance::Attended,
     )
 }
@@ -54,7 +54,7 @@ pub fn launch<'a>(site: &'a Workspace, held: &'a Claimed) -> Result<Launch<'a>, 
 /// # Errors
 /// The worktree can't be made, or the program can't be started.
 pub fn talk(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     heartbeat: &Heartbeat,
     begun: impl FnOnce(&Metadata),
@@ -62,8 +62,8 @@ pub fn talk(
 ) -> Result<Talked, Error> {
     let bell = Bell::new();
     let _loss = heartbeat.ring_when_lost(&bell);
-    let _subscription = bell.ring_at(&site.interrupt);
-    let launch = launch(site, held)?;
+    let _subscription = bell.ring_at(&workspace.interrupt);
+    let launch = launch(workspace, held)?;
     let mut record = launch.record()?;
     launch.announce()?;
     let program = match launch.attend(&bell, || begun(record.metadata())) {
@@ -79,28 +79,28 @@ pub fn talk(
         ..
     } = launch;
     let seen = record.metadata().clone();
-    let mut mailbox = Mailbox::open(site, &seen, &bell);
+    let mut mailbox = Mailbox::open(workspace, &seen, &bell);
     let exit = loop {
         let has_answered = mailbox.as_mut().is_some_and(Mailbox::answer);
         if let Some(exit) = program.ended() {
             break exit;
         }
-        if site.interrupt.is_raised() || heartbeat.is_lost() {
-            end_processes(site, &run)?;
+        if workspace.interrupt.is_raised() || heartbeat.is_lost() {
+            end_processes(workspace, &run)?;
         }
         show();
         bell.wait(if has_answered { Duration::ZERO } else { SHOWN });
     };
     mailbox.into_iter().for_each(Mailbox::close);
     // End the processes that it left running.
-    end_processes(site, &run)?;
+    end_processes(workspace, &run)?;
     let is_lost = heartbeat.is_lost();
     if !is_lost {
-        take_over(site, &held.task.id, record.metadata())?;
+        take_over(workspace, &held.task.id, record.metadata())?;
     }
     let tip = worktree
         .branch
-        .and_then(|_| site.tip_of(&worktree.path).ok());
+        .and_then(|_| workspace.tip_of(&worktree.path).ok());
     record.talked(&exit, tip.as_ref())?;
     Ok(Talked {
         run,

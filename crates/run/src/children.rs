@@ -22,9 +22,9 @@ const WORDS: usize = 1 << 10;
 const UNTRUSTED: &str = "(untrusted)";
 
 /// Returns whether the holder's role works on items, so that their children matter to it.
-fn works(site: &Workspace, held: &Claimed) -> bool {
+fn works(workspace: &Workspace, held: &Claimed) -> bool {
     held.task.status() == Status::InProgress
-        && site
+        && workspace
             .config
             .roles
             .get(&held.lease.role)
@@ -33,8 +33,8 @@ fn works(site: &Workspace, held: &Claimed) -> bool {
 
 /// Returns the `children` that their parent waits for: open ones, and failed ones that a person is to handle. Archived
 /// ones are not waited for. Parking and waking must agree on this.
-fn open(site: &Workspace, children: &[Task]) -> Vec<TaskId> {
-    let is_live = |id: &TaskId| site.board.live_task(id).is_ok();
+fn open(workspace: &Workspace, children: &[Task]) -> Vec<TaskId> {
+    let is_live = |id: &TaskId| workspace.board.live_task(id).is_ok();
     let is_waited_for =
         |child: &Task| child.on_failure.keeps_waiting(child.status()) && is_live(&child.id);
     let open = children
@@ -44,25 +44,25 @@ fn open(site: &Workspace, children: &[Task]) -> Vec<TaskId> {
 }
 
 /// Returns the children that the work of `held` has to wait for.
-pub fn parked(site: &Workspace, held: &Claimed) -> Vec<TaskId> {
-    if works(site, held) {
-        open(site, &site.board.children(&held.task.id))
+pub fn parked(workspace: &Workspace, held: &Claimed) -> Vec<TaskId> {
+    if works(workspace, held) {
+        open(workspace, &workspace.board.children(&held.task.id))
     } else {
         Vec::new()
     }
 }
 
-/// Returns `held`, in mode unify if none of its children is waited for. A parked item is in it already; one whose run
-/// failed or was killed meanwhile is not.
+/// Returns `held`, in mode unify if none of its children is waited for. A parked item is in it already, except after
+/// a failed or killed run.
 ///
 /// # Errors
 /// The board can't be written.
-pub fn unifying(site: &Workspace, held: &Claimed) -> Result<Claimed, Error> {
-    if !works(site, held) || held.task.mode() == Mode::Unify {
+pub fn unifying(workspace: &Workspace, held: &Claimed) -> Result<Claimed, Error> {
+    if !works(workspace, held) || held.task.mode() == Mode::Unify {
         return Ok(held.clone());
     }
-    let children = held.children(&site.board);
-    if children.is_empty() || !open(site, children).is_empty() {
+    let children = held.children(&workspace.board);
+    if children.is_empty() || !open(workspace, children).is_empty() {
         return Ok(held.clone());
     }
     let event = Event::Shift {
@@ -70,7 +70,7 @@ pub fn unifying(site: &Workspace, held: &Claimed) -> Result<Claimed, Error> {
         mode: Mode::Unify,
     };
     let mut unifying = held.clone();
-    unifying.task = site
+    unifying.task = workspace
         .board
         .submit(&held.task.id, &event, &Note::default())?
         .task;
@@ -91,7 +91,7 @@ pub fn has_completed(children: &[Task]) -> bool {
 /// # Errors
 /// The repository can't be read or written.
 pub fn gather(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     children: &[Task],
     folder: &Path,
@@ -100,27 +100,27 @@ pub fn gather(
         .iter()
         .any(|child| child.status() == Status::Completed && child.worktree)
     {
-        let (tip, _) = site.follow_base()?;
+        let (tip, _) = workspace.follow_base()?;
         let message = format!("{}: merge the work of its children", task.id);
-        site.repository()?.take_in(folder, &tip, &message)?;
+        workspace.repository()?.take_in(folder, &tip, &message)?;
     }
     Ok(has_completed(children))
 }
 
 /// Returns the results of `children`, for the prompt of their parent.
-pub fn results(site: &Workspace, children: &[Task]) -> Vec<ChildResult> {
+pub fn results(workspace: &Workspace, children: &[Task]) -> Vec<ChildResult> {
     if children.is_empty() {
         return Vec::new();
     }
-    let kept = site
+    let kept = workspace
         .repository()
         .ok()
-        .map(|repository| Unmerged::of(repository, site.integration()));
+        .map(|repository| Unmerged::of(repository, workspace.integration()));
     let place = |child: &Task| {
         kept.as_ref()
             .and_then(|kept| kept.places(&child.id).into_iter().next())
     };
-    let trust = Trust::of(site);
+    let trust = Trust::of(workspace);
     let shown = |child: Task| match trust.item(&child) {
         Ok(()) => child,
         Err(_) => Task {
@@ -135,7 +135,7 @@ pub fn results(site: &Workspace, children: &[Task]) -> Vec<ChildResult> {
         } else {
             place(&child)
         },
-        last_words: last_words(site, &child),
+        last_words: last_words(workspace, &child),
         id: child.id.to_string(),
         status: child.status().as_str().to_owned(),
         commit: child
@@ -148,13 +148,14 @@ pub fn results(site: &Workspace, children: &[Task]) -> Vec<ChildResult> {
 }
 
 /// Returns the last words of its working agent, or why it failed.
-fn last_words(site: &Workspace, child: &Task) -> String {
+fn last_words(workspace: &Workspace, child: &Task) -> String {
     if child.status() != Status::Completed {
         return child.reason().unwrap_or_default().to_owned();
     }
-    let runs = runs_of(&site.board, &child.id).unwrap_or_default();
+    let runs = runs_of(&workspace.board, &child.id).unwrap_or_default();
     let is_work = |run: &&Metadata| {
-        site.config
+        workspace
+            .config
             .roles
             .get(&run.role)
             .is_none_or(|role| role.does == Does::Work)
@@ -163,7 +164,7 @@ fn last_words(site: &Workspace, child: &Task) -> String {
         .iter()
         .rfind(|run| is_work(run) && run.outcome == Some(Outcome::Success));
     let words = last
-        .map(|run| Artifacts::open(&site.board, &run.run).read("result.txt"))
+        .map(|run| Artifacts::open(&workspace.board, &run.run).read("result.txt"))
         .unwrap_or_default();
     tail(words.trim().trim_end_matches("DONE").trim_end(), WORDS)
 }

@@ -10,12 +10,17 @@ use tavern_store::Queue;
 use tavern_store::config::{Does, Role, RunnerKind};
 use tavern_sys::process::argument;
 
-/// Returns what an agent of `role` would run for `task` with this `script`: the set-up of its worktree, its agent
+/// Returns the commands of an agent of `role` for `task` with this `script`: the set-up of its worktree, its agent
 /// program, its `done_when`. Roles other than work run the program alone.
-pub fn commands(site: &Workspace, task: &Task, script: Option<&str>, role: &Role) -> Vec<String> {
-    let program = program(site, &site.runner_of(task, role), script);
-    let set_up =
-        Some(&site.config.worktree.setup).filter(|command| task.worktree && !command.is_empty());
+pub fn commands(
+    workspace: &Workspace,
+    task: &Task,
+    script: Option<&str>,
+    role: &Role,
+) -> Vec<String> {
+    let program = program(workspace, &workspace.runner_of(task, role), script);
+    let set_up = Some(&workspace.config.worktree.setup)
+        .filter(|command| task.worktree && !command.is_empty());
     let [set_up, proof] = match role.does {
         Does::Work => [
             set_up.map(std::slice::from_ref).unwrap_or_default(),
@@ -32,18 +37,21 @@ pub fn commands(site: &Workspace, task: &Task, script: Option<&str>, role: &Role
 }
 
 /// Returns the same for all items of `queue`, by their lines, each for its own role.
-pub fn commands_of(site: &Workspace, queue: &Queue) -> Result<HashMap<usize, Vec<String>>, Error> {
-    let text = site.board.read(queue)?;
+pub fn commands_of(
+    workspace: &Workspace,
+    queue: &Queue,
+) -> Result<HashMap<usize, Vec<String>>, Error> {
+    let text = workspace.board.read(queue)?;
     let (document, _) = text.content.parse();
-    let roles = site.config.known_roles();
+    let roles = workspace.config.known_roles();
     let of = |item| {
         let task = document.task_of(&for_roles(&document, item, &roles));
-        let role = site
+        let role = workspace
             .config
             .roles
             .get(task.role.as_deref().unwrap_or(DEFAULT_ROLE));
         role.map_or_else(Vec::new, |role| {
-            commands(site, &task, document.shell(item).as_deref(), role)
+            commands(workspace, &task, document.shell(item).as_deref(), role)
         })
     };
     Ok(document
@@ -53,9 +61,9 @@ pub fn commands_of(site: &Workspace, queue: &Queue) -> Result<HashMap<usize, Vec
         .collect())
 }
 
-fn program(site: &Workspace, runner: &str, script: Option<&str>) -> Option<String> {
+fn program(workspace: &Workspace, runner: &str, script: Option<&str>) -> Option<String> {
     let line = |words: &[String]| words.iter().map(argument).collect::<Vec<_>>().join(" ");
-    let entry = site.config.runners.get(runner)?;
+    let entry = workspace.config.runners.get(runner)?;
     match entry.kind {
         RunnerKind::Shell => script.map(str::to_owned),
         RunnerKind::Command | RunnerKind::Acp => Some(line(&entry.command)),

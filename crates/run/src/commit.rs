@@ -1,7 +1,7 @@
 //! Commits the queues to git, on a branch of their own.
 //!
 //! A commit follows transitions that have already happened: it never fails one, and it holds its own lock, not the
-//! board's. The next commit includes whatever this one could not.
+//! board's. The next commit includes all that this one could not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -36,27 +36,27 @@ const SUBJECT: usize = 72;
 const MOST_TOLD: usize = 100;
 
 /// Commits the queues, if that is due. Returns a new obstacle for the user, once.
-pub fn commit_queues(site: &Workspace, occasion: Occasion) -> Option<String> {
-    let board = &site.board;
+pub fn commit_queues(workspace: &Workspace, occasion: Occasion) -> Option<String> {
+    let board = &workspace.board;
     let is_due =
         occasion == Occasion::End || board.since_commit().is_none_or(|age| age >= INTERVAL);
     // The board of task files has none of its own.
-    let has_queues = || !board.is_volatile() && site.repository().is_ok();
+    let has_queues = || !board.is_volatile() && workspace.repository().is_ok();
     if !is_due || board.is_dry() || !has_queues() || !board.has_uncommitted() {
         return None;
     }
     let known = board.committed().obstacle;
-    drop(commit_now(site));
+    drop(commit_now(workspace));
     let now = board.committed().obstacle;
     now.filter(|why| known.as_ref() != Some(why))
 }
 
 /// Commits the queues, and nothing else; `None`: the branch has them already. An error is remembered for later
 /// reports.
-pub fn commit_now(site: &Workspace) -> Result<Option<CommitId>, Error> {
-    let _slot = site.board.commit_slot()?;
-    let known = site.board.committed();
-    let done = commit(site, &known);
+pub fn commit_now(workspace: &Workspace) -> Result<Option<CommitId>, Error> {
+    let _slot = workspace.board.commit_slot()?;
+    let known = workspace.board.committed();
+    let done = commit(workspace, &known);
     let (seq, obstacle) = match &done {
         Ok((seq, _)) => (*seq, None),
         Err(error) => {
@@ -66,18 +66,21 @@ pub fn commit_now(site: &Workspace) -> Result<Option<CommitId>, Error> {
         }
     };
     // If it can't be remembered, the next message repeats it.
-    drop(site.board.set_committed(&Committed { seq, obstacle }));
+    drop(workspace.board.set_committed(&Committed { seq, obstacle }));
     done.map(|(_, commit)| commit)
 }
 
 /// Returns the last event that the commit covers, and the commit if one was needed.
-fn commit(site: &Workspace, known: &Committed) -> Result<(u64, Option<CommitId>), Error> {
-    let snapshot = site.board.snapshot(known.seq)?;
+fn commit(workspace: &Workspace, known: &Committed) -> Result<(u64, Option<CommitId>), Error> {
+    let snapshot = workspace.board.snapshot(known.seq)?;
     let last = snapshot.entries.last().map_or(known.seq, |last| last.seq);
     // Some changes, such as the order of items, have no event.
     let titles = titles(&snapshot.files);
     let message = message(&snapshot.entries, &titles).unwrap_or_else(|| "The queues".to_owned());
-    let (dir, root) = (site.board.dir(), site.repository()?.main_worktree());
+    let (dir, root) = (
+        workspace.board.dir(),
+        workspace.repository()?.main_worktree(),
+    );
     let own = snapshot
         .files
         .into_iter()
@@ -88,7 +91,7 @@ fn commit(site: &Workspace, known: &Committed) -> Result<(u64, Option<CommitId>)
     if files.is_empty() {
         return Ok((last, None));
     }
-    let made = site.repository()?.commit_board(&files, &message)?;
+    let made = workspace.repository()?.commit_board(&files, &message)?;
     Ok((last, made))
 }
 

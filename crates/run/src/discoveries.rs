@@ -14,7 +14,7 @@ use tavern_sys::clock;
 
 /// Follows one agent.
 pub(super) struct Discoveries<'a> {
-    site: &'a Workspace,
+    workspace: &'a Workspace,
     held: &'a Claimed,
     /// False if the program only prints: then its agent's words can't be distinguished from text that it has read.
     has_own_words: bool,
@@ -25,13 +25,13 @@ pub(super) struct Discoveries<'a> {
 impl<'a> Discoveries<'a> {
     /// Starts with a new agent.
     pub(super) fn begin(
-        site: &'a Workspace,
+        workspace: &'a Workspace,
         held: &'a Claimed,
         launch: &Launch<'_>,
     ) -> Discoveries<'a> {
         let (said, commands) = Default::default();
         Discoveries {
-            site,
+            workspace,
             held,
             has_own_words: launch.hears(),
             said,
@@ -65,7 +65,7 @@ impl<'a> Discoveries<'a> {
         let Claimed { task, lease, .. } = self.held;
         let run = run_name(&task.id, lease.token);
         let source = Source::of(
-            self.site,
+            self.workspace,
             lease.agent.clone(),
             Some(task.id.clone()),
             Some(run),
@@ -80,8 +80,8 @@ impl<'a> Discoveries<'a> {
                 .filter(|known| known.text == learning.text);
             same.is_some_and(|known| known.run == learning.run || known.is_valid(clock::now()))
         };
-        if !self.site.board.knowledge().iter().any(is_known) {
-            drop(make_known(self.site, &learning));
+        if !self.workspace.board.knowledge().iter().any(is_known) {
+            drop(make_known(self.workspace, &learning));
         }
     }
 }

@@ -10,12 +10,12 @@ use tavern_store::config::{Config, Pass, RunnerConfig};
 /// Returns the environment of commands that are run for items (`done_when`, `worktree.setup`), overridden by `ours`. It
 /// has no agent program's key.
 pub fn of_commands<const N: usize>(
-    site: &Workspace,
+    workspace: &Workspace,
     ours: [(&str, String); N],
 ) -> Vec<(String, String)> {
     let ours = ours.map(|(name, value)| (name.to_owned(), value));
-    own(|name| site.config.pass.lets(name))
-        .chain([ceiling(site)])
+    own(|name| workspace.config.pass.lets(name))
+        .chain([ceiling(workspace)])
         .chain(ours)
         .collect()
 }
@@ -44,9 +44,9 @@ pub fn of_agents(
 
 /// Keeps git, started in an item's folder, from looking for a repository above. There it would find the user's own if
 /// the folder has none, or no longer has one.
-pub fn ceiling(site: &Workspace) -> (String, String) {
+pub fn ceiling(workspace: &Workspace) -> (String, String) {
     const NAME: &str = "GIT_CEILING_DIRECTORIES";
-    let folder = site.board.path("worktrees");
+    let folder = workspace.board.path("worktrees");
     let folder = folder
         .canonicalize()
         .unwrap_or(folder)

@@ -112,7 +112,7 @@ impl Error {
                 near: Some(near), ..
             } => Some(format!("did you mean `{near}`?")),
             Error::NoBase { near: None, .. } => {
-                Some("name one that `git branch` shows, or take `base` out".into())
+                Some("name a branch that `git branch` lists, or remove `base`".into())
             }
             Error::SetUp { .. } => {
                 Some("run the command by hand in a fresh clone, and fix `worktree.setup`".into())

@@ -39,7 +39,7 @@ pub struct Bench<'a> {
 /// Runs the task's `done_when`, one after another until one fails, and keeps the output in `artifact` of `run`.
 /// Without commands there is no artifact.
 pub fn run_done_when(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     bench: &Bench<'_>,
     run: &str,
@@ -49,37 +49,38 @@ pub fn run_done_when(
         return Ok(Evidence::Passed);
     }
     let (evidence, text) = run_commands(
-        site,
+        workspace,
         task,
         bench,
-        &sandbox::of_command(site, bench.role, bench.folder)?,
+        &sandbox::of_command(workspace, bench.role, bench.folder)?,
     )?;
     if bench.role.sandbox {
         // Remove nested repositories that the commands made; the agent's own were removed when its program ended.
-        site.repository()?.remove_inner(bench.folder)?;
+        workspace.repository()?.remove_inner(bench.folder)?;
     }
-    Artifacts::create(&site.board, run)?.write(artifact, &text)?;
+    Artifacts::create(&workspace.board, run)?.write(artifact, &text)?;
     Ok(evidence)
 }
 
 /// Runs the commands in the sandbox of `wrapper`, if any. Returns the result and all output.
 pub fn run_commands(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     bench: &Bench<'_>,
     wrapper: &[OsString],
 ) -> Result<(Evidence, String), Error> {
-    Trust::of(site).item(task)?;
+    Trust::of(workspace).item(task)?;
     let mut evidence = Evidence::Passed;
     let mut text = String::new();
     for command in &task.done_when {
-        let result = run_one(site, task, command, bench, wrapper)?;
+        let result = run_one(workspace, task, command, bench, wrapper)?;
         text.push_str(&summary(command, &result, bench.commit));
         evidence = match result.end {
             CommandEnd::Interrupted => Evidence::CutShort,
             _ if result.is_success() => Evidence::Passed,
             end => {
-                let lack = environment::lack_of_commands(&site.config, &[command, &result.output]);
+                let lack =
+                    environment::lack_of_commands(&workspace.config, &[command, &result.output]);
                 Evidence::Failed(format!("`{command}` {end}{lack}"))
             }
         };
@@ -95,23 +96,27 @@ pub fn run_commands(
 
 /// Runs one command in the environment of `done_when`.
 pub fn run_one(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     command: &str,
     bench: &Bench<'_>,
     wrapper: &[OsString],
 ) -> Result<CommandResult, Error> {
     let spec = CommandSpec {
-        timeout: site.config.verify.timeout.limit(),
-        grace: site.config.grace.duration().min(Duration::from_secs(10)),
-        keep: usize::try_from(site.config.verify.output.bytes()).unwrap_or(usize::MAX),
-        env: environment::of_commands(site, [("TAVERN_TASK", task.id.to_string())]),
+        timeout: workspace.config.verify.timeout.limit(),
+        grace: workspace
+            .config
+            .grace
+            .duration()
+            .min(Duration::from_secs(10)),
+        keep: usize::try_from(workspace.config.verify.output.bytes()).unwrap_or(usize::MAX),
+        env: environment::of_commands(workspace, [("TAVERN_TASK", task.id.to_string())]),
         inherits: false,
         run: Some(bench.mark.clone()),
         wrapper: wrapper.to_owned(),
         ..CommandSpec::new(command, bench.folder)
     };
-    run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", bench.folder))
+    run_command(&spec, &workspace.interrupt).map_err(Error::io("run commands in", bench.folder))
 }
 
 /// Returns one command's part of the artifact.

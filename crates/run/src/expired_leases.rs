@@ -1,4 +1,4 @@
-//! A reaper's memory, between two looks, of expired leases whose holders live.
+//! A reaper's memory, between two looks, of expired leases with living holders.
 
 use serde::{Deserialize, Serialize};
 

@@ -87,7 +87,7 @@ impl Heartbeat {
     }
 }
 
-/// Shows that an agent lives and what it does: it works on `held`, or waits.
+/// Shows that an agent lives, and its activity: it works on `held`, or waits.
 ///
 /// # Errors
 /// The board can't be written.

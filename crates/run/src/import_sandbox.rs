@@ -75,7 +75,7 @@ pub fn cells_aside(board: &Board) -> Vec<AsideCell> {
     found
 }
 
-/// Returns the runs whose cells were not imported yet.
+/// Returns the runs with cells that still need an import.
 pub fn left_cells(board: &Board) -> Vec<String> {
     let names = fs::read_dir(board.cells()).into_iter().flatten().flatten();
     let mut runs: Vec<String> = names
@@ -87,30 +87,30 @@ pub fn left_cells(board: &Board) -> Vec<String> {
 }
 
 /// Imports all cells of the item; no process of their runs may be alive.
-pub fn take_over_all(site: &Workspace, task: &TaskId) -> Result<(), Error> {
+pub fn take_over_all(workspace: &Workspace, task: &TaskId) -> Result<(), Error> {
     let own = format!("{task}@");
-    let names = left_cells(&site.board)
+    let names = left_cells(&workspace.board)
         .into_iter()
         .filter(|name| name.starts_with(&own));
-    for run in names.filter_map(|name| run_of(&site.board, &name)) {
-        take_over(site, task, &run)?;
+    for run in names.filter_map(|name| run_of(&workspace.board, &name)) {
+        take_over(workspace, task, &run)?;
     }
     Ok(())
 }
 
 /// Imports the run's cell, if there is one; no process of the run may be alive. If the agent has broken the cell,
 /// returns why it could not be imported: the cell is kept aside, and only the files in the worktree remain.
-pub fn take_over(site: &Workspace, task: &TaskId, run: &Metadata) -> Result<Taken, Error> {
-    let cell = Cell::of(site, &run.run);
-    if !cell.is_there() || site.board.is_dry() {
+pub fn take_over(workspace: &Workspace, task: &TaskId, run: &Metadata) -> Result<Taken, Error> {
+    let cell = Cell::of(workspace, &run.run);
+    if !cell.is_there() || workspace.board.is_dry() {
         return Ok(Taken::default());
     }
-    let _slot = site.board.cell_slot()?;
+    let _slot = workspace.board.cell_slot()?;
     if !cell.is_there() {
         return Ok(Taken::default());
     }
-    let taken = take_git(site, &cell, run);
-    failpoint::hit("cell.taken").map_err(Error::io("go on in", &cell.dir))?;
+    let taken = take_git(workspace, &cell, run);
+    failpoint::hit("cell.taken").map_err(Error::io("continue in", &cell.dir))?;
     match taken {
         Ok(pushed) => {
             // A failed removal is repeated later: the name says that the cell was imported.
@@ -131,12 +131,16 @@ pub fn take_over(site: &Workspace, task: &TaskId, run: &Metadata) -> Result<Take
         )) => {
             let aside = put_aside(&cell, BROKEN)?;
             // git's entry may be gone already.
-            drop(site.repository()?.forsake_cell(&worktree_of(site, run)?));
+            drop(
+                workspace
+                    .repository()?
+                    .forsake_cell(&worktree_of(workspace, run)?),
+            );
             let why = format!(
                 "its git directory can't be read, and is kept in {}: {error}",
                 aside.display()
             );
-            note(site, task, &run.run, why.clone())?;
+            note(workspace, task, &run.run, why.clone())?;
             Ok(Taken {
                 broken: Some(why),
                 pushed: Vec::new(),
@@ -148,64 +152,67 @@ pub fn take_over(site: &Workspace, task: &TaskId, run: &Metadata) -> Result<Take
 
 /// Imports the cell's git directory. Returns the remote-tracking branches that the run has pushed to.
 fn take_git(
-    site: &Workspace,
+    workspace: &Workspace,
     cell: &Cell,
     run: &Metadata,
 ) -> Result<Vec<(String, CommitId)>, Error> {
     if !cell.git().exists() {
         return Ok(Vec::new());
     }
-    let worktree = worktree_of(site, run)?;
+    let worktree = worktree_of(workspace, run)?;
     if cell.is_open() {
-        let left = site
-            .repository()?
-            .leave_cell(&worktree, &cell.git(), run.branch.as_deref())?;
-        tell_left(site, run, &left)?;
+        let left =
+            workspace
+                .repository()?
+                .leave_cell(&worktree, &cell.git(), run.branch.as_deref())?;
+        tell_left(workspace, run, &left)?;
         return Ok(left.pushed);
     }
     let out = cell.out();
     let made = files::remove_tree(&out).and_then(|()| fs::create_dir(&out));
     made.map_err(Error::io("make anew", &out))?;
-    let wrapper = sandbox::of_look(site, &out)?;
+    let wrapper = sandbox::of_look(workspace, &out)?;
     let left = LeftCell {
         cell: &cell.git(),
         out: &out,
         wrapper: &wrapper,
         branch: run.branch.as_deref(),
     };
-    let received = site.repository()?.receive(&worktree, &left);
+    let received = workspace.repository()?.receive(&worktree, &left);
     // Done even if the cell can't be read, since people look at the files of the worktree.
-    let inner = site.repository()?.take_inner(&worktree, &cell.git())?;
+    let inner = workspace.repository()?.take_inner(&worktree, &cell.git())?;
     received?;
-    site.repository()?.receive_lfs(&cell.git())?;
-    let bundles = site.repository()?.submodules_of(&worktree, &left, &inner)?;
-    keep_bundles(site, &run.task, &run.run, bundles)?;
+    workspace.repository()?.receive_lfs(&cell.git())?;
+    let bundles = workspace
+        .repository()?
+        .submodules_of(&worktree, &left, &inner)?;
+    keep_bundles(workspace, &run.task, &run.run, bundles)?;
     Ok(Vec::new())
 }
 
 /// Logs commits outside of the item's branch, which exist nowhere else.
-fn tell_left(site: &Workspace, run: &Metadata, left: &CellLeft) -> Result<(), Error> {
+fn tell_left(workspace: &Workspace, run: &Metadata, left: &CellLeft) -> Result<(), Error> {
     let kept = left.kept.iter().map(|KeptRef { name, reference }| {
         format!("its work on `{name}` is kept at `{reference}`")
     });
     let gone = left
         .gone
         .iter()
-        .map(|what| format!("it changed {what} in its run only: the change is discarded"));
+        .map(|part| format!("it changed {part} in its run only: the change is discarded"));
     kept.chain(gone)
-        .try_for_each(|cause| note(site, &run.task, &run.run, cause))
+        .try_for_each(|cause| note(workspace, &run.task, &run.run, cause))
 }
 
 /// Returns the run's worktree, which may have been moved with its repository.
-fn worktree_of(site: &Workspace, run: &Metadata) -> Result<PathBuf, Error> {
+fn worktree_of(workspace: &Workspace, run: &Metadata) -> Result<PathBuf, Error> {
     let name = run.worktree.file_name();
-    name.map(|name| site.board.path("worktrees").join(name))
+    name.map(|name| workspace.board.path("worktrees").join(name))
         .ok_or_else(|| Error::io("find", &run.worktree)(io::Error::from(ErrorKind::NotFound)))
 }
 
 /// Logs a note.
-fn note(site: &Workspace, task: &TaskId, run: &str, cause: String) -> Result<(), Error> {
-    Ok(site.board.note(Entry {
+fn note(workspace: &Workspace, task: &TaskId, run: &str, cause: String) -> Result<(), Error> {
+    Ok(workspace.board.note(Entry {
         task: Some(task.clone()),
         run: Some(run.to_owned()),
         cause: Some(cause),
@@ -215,28 +222,28 @@ fn note(site: &Workspace, task: &TaskId, run: &str, cause: String) -> Result<(),
 
 /// Keeps commits of repositories inside the worktree, which are in no cell, before the worktree is removed.
 pub fn take_inner(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &TaskId,
     run: &str,
     worktree: &Path,
 ) -> Result<(), Error> {
-    let out = tempfile::tempdir_in(site.board.private(""))
-        .map_err(Error::io("write in", &site.board.private("")))?;
-    let bundles = site.repository()?.bundle_inner(worktree, out.path())?;
-    keep_bundles(site, task, run, bundles)
+    let out = tempfile::tempdir_in(workspace.board.private(""))
+        .map_err(Error::io("write in", &workspace.board.private("")))?;
+    let bundles = workspace.repository()?.bundle_inner(worktree, out.path())?;
+    keep_bundles(workspace, task, run, bundles)
 }
 
 /// Keeps commits of repositories inside a worktree with the run, and logs that once. The owner's own repository of a
 /// submodule gets them too.
 fn keep_bundles(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &TaskId,
     run: &str,
     bundles: Vec<Bundle>,
 ) -> Result<(), Error> {
     for bundle in bundles {
-        let folder = Artifacts::create(&site.board, run)?.path(SUBMODULES);
-        files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+        let folder = Artifacts::create(&workspace.board, run)?.path(SUBMODULES);
+        files::make_own_folder(&folder).map_err(Error::io("create the folder", &folder))?;
         let kept = folder.join(&bundle.name);
         let part = kept.with_extension("part");
         let mut source = files::open(&bundle.file).map_err(Error::io("read", &bundle.file))?;
@@ -247,7 +254,9 @@ fn keep_bundles(
         let place = &bundle.place;
         let (kind, also) = if bundle.is_submodule {
             let reference = format!("{OWN}{run}");
-            let fetched = site.repository()?.fetch_bundle(place, &part, &reference);
+            let fetched = workspace
+                .repository()?
+                .fetch_bundle(place, &part, &reference);
             let also = format!(", your own clone of it has them below `{reference}/`");
             (
                 "submodule",
@@ -262,7 +271,7 @@ fn keep_bundles(
             kept.display()
         );
         if !kept.exists() {
-            note(site, task, run, cause)?;
+            note(workspace, task, run, cause)?;
         }
         // If killed before this, the next call logs it again.
         fs::rename(&part, &kept).map_err(Error::io("write", &kept))?;
@@ -273,28 +282,28 @@ fn keep_bundles(
 /// Returns why `merged` can't be merged into `tip` yet: it names a submodule commit that was never pushed, and that the
 /// owner would only have in a bundle.
 pub fn lost_link(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &TaskId,
     tip: &CommitId,
     merged: &CommitId,
 ) -> Result<Option<NotReady>, Error> {
-    let repository = site.repository()?;
+    let repository = workspace.repository()?;
     let mut links = repository.links_since(tip, merged)?;
     links.retain(|link| !repository.has_linked(link));
     if links.is_empty() {
         return Ok(None);
     }
-    let last = last_token(&site.board, task)?;
-    let worktree = site.board.worktree(task);
+    let last = last_token(&workspace.board, task)?;
+    let worktree = workspace.board.worktree(task);
     if worktree.exists() && repository.is_worktree(&worktree)? {
-        take_inner(site, task, &run_name(task, last), &worktree)?;
+        take_inner(workspace, task, &run_name(task, last), &worktree)?;
     }
     for link in links {
         let mut kept = None;
         let runs = (1..=last).map(|token| run_name(task, token));
         let files = runs.flat_map(|run| link.bundles().map(|name| (run.clone(), name)));
         for (run, name) in files {
-            let file = Artifacts::open(&site.board, &run)
+            let file = Artifacts::open(&workspace.board, &run)
                 .path(SUBMODULES)
                 .join(name);
             if file.exists() {

@@ -40,8 +40,8 @@ pub fn uncommitted(
 }
 
 /// Returns the work of `task`: the places of unmerged work, then the commit that the item names. Each part is compared
-/// with the newest commit that it shares with merged work and the parts before; merged work, with what it was merged
-/// into.
+/// with the newest commit that it shares with merged work and the parts before; merged work, with the commit before
+/// its merge.
 pub fn work_of(
     board: &Board,
     repository: &Repository,

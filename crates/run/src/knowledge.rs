@@ -21,15 +21,26 @@ pub struct Source {
 
 impl Source {
     /// Returns the source for `by` in the work on `task`: as the agent of `run`, or as a person.
-    pub fn of(site: &Workspace, by: String, task: Option<TaskId>, run: Option<String>) -> Source {
+    pub fn of(
+        workspace: &Workspace,
+        by: String,
+        task: Option<TaskId>,
+        run: Option<String>,
+    ) -> Source {
         let parent = task
             .as_ref()
-            .and_then(|task| site.board.task(task).ok()?.task.parent);
+            .and_then(|task| workspace.board.task(task).ok()?.task.parent);
         let work = task
             .as_ref()
             .filter(|_| run.is_some())
-            .and_then(|task| site.board.lease(task).ok()??.work);
-        let tip = work.and_then(|work| site.repository().ok()?.branch_tip(&work.branch?).ok()?);
+            .and_then(|task| workspace.board.lease(task).ok()??.work);
+        let tip = work.and_then(|work| {
+            workspace
+                .repository()
+                .ok()?
+                .branch_tip(&work.branch?)
+                .ok()?
+        });
         Source {
             by,
             task,
@@ -79,15 +90,15 @@ impl Source {
 ///
 /// # Errors
 /// The board can't be written.
-pub fn make_known(site: &Workspace, learning: &Learning) -> Result<Option<String>, Error> {
+pub fn make_known(workspace: &Workspace, learning: &Learning) -> Result<Option<String>, Error> {
     // Trust it before others can read it.
-    learned_here(&site.board, learning);
-    Ok(site.board.learn(learning)?)
+    learned_here(&workspace.board, learning);
+    Ok(workspace.board.learn(learning)?)
 }
 
 /// Returns the newest learnings that concern `task`, are valid now and are trusted here, newest first.
-pub(super) fn known_of(site: &Workspace, task: &Task) -> Vec<Learned> {
-    message_for(site, task, |_, _| true)
+pub(super) fn known_of(workspace: &Workspace, task: &Task) -> Vec<Learned> {
+    message_for(workspace, task, |_, _| true)
         .rev()
         .take(PromptLimits::default().learnings)
         .collect()
@@ -95,26 +106,30 @@ pub(super) fn known_of(site: &Workspace, task: &Task) -> Vec<Learned> {
 
 /// Returns the `wanted` learnings that concern `task`, are valid now and are trusted here, oldest first.
 pub(super) fn message_for(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     wanted: impl Fn(&str, &Learning) -> bool,
 ) -> impl DoubleEndedIterator<Item = Learned> {
-    let (now, trust) = (clock::now(), Trust::of(site));
-    site.board.knowledge().into_iter().filter_map(move |file| {
-        let is_told = |learning: &Learning| {
-            learning.is_valid(now) && learning.concerns(task) && wanted(&file.id, learning)
-        };
-        let learning = file.learning.ok().filter(is_told)?;
-        trust.learning(&file.id, &learning).ok()?;
-        Some(Learned {
-            id: file.id,
-            kind: learning.kind.as_str().to_owned(),
-            // It is part of a mark.
-            from: learning.source().replace(['"', '<', '>', '\n'], " "),
-            task: learning.task.map(|task| task.to_string()),
-            run: learning.run,
-            date: clock::day_of(learning.created),
-            text: learning.text,
+    let (now, trust) = (clock::now(), Trust::of(workspace));
+    workspace
+        .board
+        .knowledge()
+        .into_iter()
+        .filter_map(move |file| {
+            let is_told = |learning: &Learning| {
+                learning.is_valid(now) && learning.concerns(task) && wanted(&file.id, learning)
+            };
+            let learning = file.learning.ok().filter(is_told)?;
+            trust.learning(&file.id, &learning).ok()?;
+            Some(Learned {
+                id: file.id,
+                kind: learning.kind.as_str().to_owned(),
+                // It is part of a mark.
+                from: learning.source().replace(['"', '<', '>', '\n'], " "),
+                task: learning.task.map(|task| task.to_string()),
+                run: learning.run,
+                date: clock::day_of(learning.created),
+                text: learning.text,
+            })
         })
-    })
 }

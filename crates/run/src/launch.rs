@@ -40,7 +40,7 @@ use tavern_sys::secrets::redact;
 
 /// A run that may begin.
 pub struct Launch<'a> {
-    site: &'a Workspace,
+    workspace: &'a Workspace,
     held: &'a Claimed,
     pub role: &'a Role,
     pub worktree: Worktree,
@@ -88,15 +88,15 @@ const NEW_NONCE: &str = "NEW-NONCE";
 impl<'a> Launch<'a> {
     /// Plans the run of `held` in `worktree`. Writes nothing.
     pub fn plan(
-        site: &'a Workspace,
+        workspace: &'a Workspace,
         held: &'a Claimed,
         worktree: Worktree,
         attendance: Attendance,
     ) -> Result<Launch<'a>, Error> {
         let (task, lease) = (&held.task, &held.lease);
-        let role = site.role(&lease.role)?;
+        let role = workspace.role(&lease.role)?;
         let run = run_name(&task.id, lease.token);
-        let artifacts = Artifacts::open(&site.board, &run);
+        let artifacts = Artifacts::open(&workspace.board, &run);
         let branch = worktree.branch.as_ref();
         let mut metadata = Metadata {
             title: task.title.clone(),
@@ -104,24 +104,30 @@ impl<'a> Launch<'a> {
             agent: lease.agent.clone(),
             role: lease.role.clone(),
             attempt: lease.attempt,
-            runner: site.runner_of(task, role),
-            model: site.model_of(task, role),
+            runner: workspace.runner_of(task, role),
+            model: workspace.model_of(task, role),
             worktree: worktree.path.clone(),
             branch: branch.map(|branch| branch.name.clone()),
             base: branch.map(|branch| branch.base.as_str().to_owned()),
             ..Metadata::new(task.id.clone(), lease.token, clock::now())
         };
-        let uses = spending(site)
+        let uses = spending(workspace)
             .map(|all| all.uses(&task.id, &held.queue.id))
             .unwrap_or_default();
-        let runner = trusted_runner(site, role, &metadata.runner, &worktree.path)?;
-        let env = environment(site, held, &worktree, &metadata.runner, runner.as_ref());
+        let runner = trusted_runner(workspace, role, &metadata.runner, &worktree.path)?;
+        let env = environment(
+            workspace,
+            held,
+            &worktree,
+            &metadata.runner,
+            runner.as_ref(),
+        );
         let form = form_of(role.does);
         // A person at the terminal reads plain text.
         let tool = runner
             .answer_tool()
             .filter(|_| form.is_some() && attendance == Attendance::Followed);
-        let brief = PromptContext::gather(site, held, &worktree, runner.as_ref(), tool)?;
+        let brief = PromptContext::gather(workspace, held, &worktree, runner.as_ref(), tool)?;
         let mut job = Job {
             task: task.id.to_string(),
             run: run.clone(),
@@ -140,10 +146,10 @@ impl<'a> Launch<'a> {
             wrapper: Vec::new(),
             env,
             limits: within_caps(&limits(task, role), &uses),
-            grace: site.config.grace.duration(),
+            grace: workspace.config.grace.duration(),
             prods: brief.prods(role)?,
             permits: brief.permits(),
-            forbids: forbids(site, role),
+            forbids: forbids(workspace, role),
             is_proven_live: attendance == Attendance::Followed,
             form: form.filter(|_| tool.is_some()),
             nonce: None,
@@ -153,7 +159,7 @@ impl<'a> Launch<'a> {
             job.env.push(("TAVERN_NONCE".to_owned(), nonce.to_owned()));
             job.nonce = Some(nonce.to_owned());
         }
-        if site.config.runs_scripts(&metadata.runner) {
+        if workspace.config.runs_scripts(&metadata.runner) {
             job.env.push((
                 "TAVERN_AROUND".to_owned(),
                 redact(&brief.around()).into_owned(),
@@ -161,7 +167,10 @@ impl<'a> Launch<'a> {
         }
         let mut cell = None;
         if role.sandbox {
-            let (own, state) = (Cell::of(site, &run), runner.state(&job.env, &worktree.path));
+            let (own, state) = (
+                Cell::of(workspace, &run),
+                runner.state(&job.env, &worktree.path),
+            );
             let place = Boxed {
                 terminal: if attendance == Attendance::Attended {
                     Terminal::Given
@@ -177,14 +186,18 @@ impl<'a> Launch<'a> {
                 MAILBOX.to_owned(),
                 own.mail().to_string_lossy().into_owned(),
             ));
-            job.wrapper =
-                sandbox::of_agent(site, role, runner.check(&job.env)?.program.into(), &place)?;
+            job.wrapper = sandbox::of_agent(
+                workspace,
+                role,
+                runner.check(&job.env)?.program.into(),
+                &place,
+            )?;
             cell = Some((own, Some(state)));
-        } else if !site.config.runs_scripts(&metadata.runner) {
+        } else if !workspace.config.runs_scripts(&metadata.runner) {
             job.env.push(reflog_action(&run));
         }
         if !role.sandbox && (worktree.branch.is_some() || worktree.view.is_some()) {
-            cell = Some((Cell::of(site, &run), None));
+            cell = Some((Cell::of(workspace, &run), None));
         }
         if let Some((session, model)) = brief.session(held, &metadata.runner) {
             let fresh = std::mem::replace(&mut job.session, session);
@@ -203,7 +216,7 @@ impl<'a> Launch<'a> {
         }
         metadata.session = Some(job.session.clone());
         let mut launch = Launch {
-            site,
+            workspace,
             held,
             role,
             worktree,
@@ -242,14 +255,14 @@ impl<'a> Launch<'a> {
 
     /// Writes the files that must exist before the program starts.
     pub fn record(&self) -> Result<Record<'a>, Error> {
-        let record = Record::begin(self.site, self.metadata.clone(), &self.job)?;
+        let record = Record::begin(self.workspace, self.metadata.clone(), &self.job)?;
         if let Some((cell, state)) = &self.cell {
             // An earlier run of the same claim was killed: import its work first.
-            take_over(self.site, &self.held.task.id, &self.metadata)?;
+            take_over(self.workspace, &self.held.task.id, &self.metadata)?;
             let worktree = &self.metadata.worktree;
             match state {
-                Some(state) => cell.make(self.site, worktree, state)?,
-                None => cell.make_open(self.site, worktree)?,
+                Some(state) => cell.make(self.workspace, worktree, state)?,
+                None => cell.make_open(self.workspace, worktree)?,
             }
         }
         Ok(record)
@@ -269,7 +282,7 @@ impl<'a> Launch<'a> {
             token: self.held.lease.token,
             work,
         };
-        self.site
+        self.workspace
             .board
             .submit(&self.held.task.id, &start, &Note::default())?;
         Ok(())
@@ -317,7 +330,7 @@ impl<'a> Launch<'a> {
             &ended.result,
         ];
         environment::lack_of_agents(
-            &self.site.config,
+            &self.workspace.config,
             &self.metadata.runner,
             self.runner.as_ref(),
             &texts,
@@ -383,19 +396,19 @@ pub(super) fn form_of(does: Does) -> Option<Form> {
 /// # Errors
 /// Nothing keeps the program from obeying them.
 fn trusted_runner(
-    site: &Workspace,
+    workspace: &Workspace,
     role: &Role,
     name: &str,
     worktree: &Path,
 ) -> Result<Box<dyn Runner>, Error> {
-    let runner = runner_named(&site.config, name, role)?;
+    let runner = runner_named(&workspace.config, name, role)?;
     if !runner.is_led_by_repository() {
         return Ok(runner);
     }
-    let Err(untrusted) = Trust::of(site).program(worktree, runner.obeyed_files()) else {
+    let Err(untrusted) = Trust::of(workspace).program(worktree, runner.obeyed_files()) else {
         return Ok(runner);
     };
-    let apart = runner_that_obeys(&site.config, name, role, Obeyed::UserAlone)?;
+    let apart = runner_that_obeys(&workspace.config, name, role, Obeyed::UserAlone)?;
     if apart.is_led_by_repository() {
         return Err(untrusted.into());
     }
@@ -404,7 +417,7 @@ fn trusted_runner(
 
 /// Returns the environment of every agent's shell, in which `tavern-add "…" --parent` and the like just work.
 fn environment(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     worktree: &Worktree,
     name: &str,
@@ -412,19 +425,22 @@ fn environment(
 ) -> Vec<(String, String)> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let mut env = vec![
-        ("TAVERN_DIR".to_owned(), text(site.board.dir().to_owned())),
+        (
+            "TAVERN_DIR".to_owned(),
+            text(workspace.board.dir().to_owned()),
+        ),
         ("TAVERN_AGENT".to_owned(), held.lease.agent.clone()),
         ("TAVERN_ROLE".to_owned(), held.lease.role.clone()),
         ("TAVERN_TASK".to_owned(), held.task.id.to_string()),
         ("TAVERN_TOKEN".to_owned(), held.lease.token.to_string()),
         (
             "TAVERN_INBOX".to_owned(),
-            text(site.board.inbox(&held.task.id)),
+            text(workspace.board.inbox(&held.task.id)),
         ),
         ("TAVERN_WORKTREE".to_owned(), text(worktree.path.clone())),
     ];
     env.extend(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    env.push(environment::ceiling(site));
+    env.push(environment::ceiling(workspace));
     let own = std::env::current_exe()
         .ok()
         .and_then(|exe| exe.parent().map(ToOwned::to_owned));
@@ -434,18 +450,18 @@ fn environment(
             env.push(("PATH".to_owned(), joined.to_string_lossy().into_owned()));
         }
     }
-    environment::of_agents(&site.config, name, runner, env)
+    environment::of_agents(&workspace.config, name, runner, env)
 }
 
 /// Returns the item's own limits, else the role's.
 /// Returns the rules of the board and those that the role's denied tools are, which see through shells and options.
-fn forbids(site: &Workspace, role: &Role) -> BoardRules {
+fn forbids(workspace: &Workspace, role: &Role) -> BoardRules {
     let denied = ToolRules {
         denied: role.denied_tools.clone(),
         ..ToolRules::default()
     };
     let mut rules = denied.denials();
-    rules.extend(site.config.rules.clone());
+    rules.extend(workspace.config.rules.clone());
     rules
 }
 

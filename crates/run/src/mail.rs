@@ -103,7 +103,7 @@ pub fn folders(cell: &Cell) -> [PathBuf; 2] {
 
 /// The supervisor's side of one run's mailbox.
 pub struct Mailbox<'a> {
-    site: &'a Workspace,
+    workspace: &'a Workspace,
     run: &'a Metadata,
     cell: Cell,
     answered: usize,
@@ -113,8 +113,8 @@ pub struct Mailbox<'a> {
 
 impl<'a> Mailbox<'a> {
     /// Opens it; `None` if the run is in no sandbox. `bell` rings when there may be a letter.
-    pub fn open(site: &'a Workspace, run: &'a Metadata, bell: &Bell) -> Option<Mailbox<'a>> {
-        let cell = Cell::of(site, &run.run);
+    pub fn open(workspace: &'a Workspace, run: &'a Metadata, bell: &Bell) -> Option<Mailbox<'a>> {
+        let cell = Cell::of(workspace, &run.run);
         let [out, _] = folders(&cell);
         if !out.exists() {
             return None;
@@ -122,7 +122,7 @@ impl<'a> Mailbox<'a> {
         let bell = bell.clone();
         let watch = FileWatch::new([out], move |_| bell.ring()).ok();
         Some(Mailbox {
-            site,
+            workspace,
             run,
             cell,
             answered: 0,
@@ -174,7 +174,7 @@ impl<'a> Mailbox<'a> {
         } = self.run.clone();
         let (task, agent, run) = (Some(task), Some(agent), Some(run));
         // Ignored: the report of the run's end meets the same error.
-        drop(self.site.board.note(Entry {
+        drop(self.workspace.board.note(Entry {
             task,
             agent,
             run,
@@ -248,7 +248,7 @@ impl<'a> Mailbox<'a> {
         }
         // A path would be written with the rights of a process outside.
         let known: Vec<String> = self
-            .site
+            .workspace
             .board
             .queues()
             .unwrap_or_default()
@@ -277,16 +277,19 @@ impl<'a> Mailbox<'a> {
         } else {
             (own.with_file_name("tavern"), Some(letter.verb.clone()))
         };
-        let mut spec = Spec::new(program, self.site.board.root());
+        let mut spec = Spec::new(program, self.workspace.board.root());
         // Given here, so that the letter can't give it again.
-        let dir = [OsString::from("--dir"), self.site.board.dir().into()];
+        let dir = [OsString::from("--dir"), self.workspace.board.dir().into()];
         spec.args = first.into_iter().map(OsString::from).chain(dir).collect();
         spec.args
             .extend(letter.arguments.iter().map(OsString::from));
         spec.input = Some(letter.input.clone().into_bytes());
-        // It identifies the run's program, whatever the letter asks.
+        // It identifies the run's program, independent of the letter.
         spec.mark = Some(Mark::run(
-            self.site.board.run_dir(&self.run.run).to_string_lossy(),
+            self.workspace
+                .board
+                .run_dir(&self.run.run)
+                .to_string_lossy(),
         ));
         let Metadata {
             task,

@@ -57,7 +57,7 @@ const GIVEN_UP: TimeDelta = TimeDelta::days(1);
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChannelState {
-    /// The last event whose notices were sent.
+    /// The last event with sent notices.
     pub seq: u64,
     pub failure: Option<ChannelFailure>,
 }
@@ -88,24 +88,29 @@ pub fn channel_states(board: &Board) -> BTreeMap<String, ChannelState> {
 }
 
 /// Notifies people of events since the last notices, on another thread. A channel may take half a minute; only
-/// dropping `site` waits for it. Undelivered notices remain in the log, and work goes on.
-pub fn tell_people(site: &Workspace) {
-    if site.config.notify.is_empty() || site.board.is_dry() {
+/// dropping `workspace` waits for it. Undelivered notices remain in the log, and work goes on.
+pub fn tell_people(workspace: &Workspace) {
+    if workspace.config.notify.is_empty() || workspace.board.is_dry() {
         return;
     }
     let start = || {
         let own = Interrupt::new();
         let is_over = |failure: &ChannelFailure| failure.next <= clock::now();
         let tell = move |apart: &Workspace| drop(tell(apart, &is_over));
-        Background::start(site.apart(own.clone()), own, &site.interrupt, tell)
+        Background::start(
+            workspace.apart(own.clone()),
+            own,
+            &workspace.interrupt,
+            tell,
+        )
     };
     // Without a thread, the next process sends them.
-    if site.teller.get().is_none()
+    if workspace.teller.get().is_none()
         && let Ok(teller) = start()
     {
-        drop(site.teller.set(teller));
+        drop(workspace.teller.set(teller));
     }
-    if let Some(teller) = site.teller.get() {
+    if let Some(teller) = workspace.teller.get() {
         teller.ask();
     }
 }
@@ -116,27 +121,27 @@ pub fn tell_people(site: &Workspace) {
 ///
 /// # Errors
 /// The board can't be read or written.
-pub fn tell_people_now(site: &Workspace) -> Result<Option<Vec<Delivery>>, Error> {
-    tell(site, &|_| true)
+pub fn tell_people_now(workspace: &Workspace) -> Result<Option<Vec<Delivery>>, Error> {
+    tell(workspace, &|_| true)
 }
 
 fn tell(
-    site: &Workspace,
+    workspace: &Workspace,
     is_over: &dyn Fn(&ChannelFailure) -> bool,
 ) -> Result<Option<Vec<Delivery>>, Error> {
     let (mut all, mut is_over, mut is_first) = (Vec::new(), is_over, true);
-    while !site.interrupt.is_raised() {
-        let last = site.board.last_seq()?;
-        let Some(slot) = site.board.try_notice_slot()? else {
+    while !workspace.interrupt.is_raised() {
+        let last = workspace.board.last_seq()?;
+        let Some(slot) = workspace.board.try_notice_slot()? else {
             return Ok((!is_first).then_some(all));
         };
         is_first = false;
-        all.extend(tell_until(site, last, is_over)?);
+        all.extend(tell_until(workspace, last, is_over)?);
         drop(slot);
         // A channel that just failed is not retried at once.
         is_over = &|failure| failure.next <= clock::now();
         // Another process may have logged an event meanwhile and found the slot taken.
-        if site.board.is_dry() || site.board.last_seq()? == last {
+        if workspace.board.is_dry() || workspace.board.last_seq()? == last {
             break;
         }
     }
@@ -147,7 +152,7 @@ fn tell(
 ///
 /// # Errors
 /// No thread can be started.
-pub fn try_channels(site: &Workspace) -> Result<Vec<Delivery>, Error> {
+pub fn try_channels(workspace: &Workspace) -> Result<Vec<Delivery>, Error> {
     let notice = Notice {
         seq: 0,
         time: clock::now(),
@@ -159,9 +164,9 @@ pub fn try_channels(site: &Workspace) -> Result<Vec<Delivery>, Error> {
         text: "a test: nothing happened".to_owned(),
         todo: None,
     };
-    let (sender, notices) = (Sender::of(site), [notice]);
-    let each: Vec<_> = site.config.notify.iter().collect();
-    at_once(site, each, |(name, channel)| {
+    let (sender, notices) = (Sender::of(workspace), [notice]);
+    let each: Vec<_> = workspace.config.notify.iter().collect();
+    at_once(workspace, each, |(name, channel)| {
         let failure = sender.send(channel, &notices).err();
         Delivery {
             channel: name.clone(),
@@ -173,7 +178,7 @@ pub fn try_channels(site: &Workspace) -> Result<Vec<Delivery>, Error> {
 
 /// Runs `work` for each of `all` on its own thread, so that a slow channel delays no other.
 fn at_once<T: Send, R: Send>(
-    site: &Workspace,
+    workspace: &Workspace,
     all: Vec<T>,
     work: impl Fn(T) -> R + Sync,
 ) -> Result<Vec<R>, Error> {
@@ -182,7 +187,7 @@ fn at_once<T: Send, R: Send>(
             .into_iter()
             .map(|one| thread::Builder::new().spawn_scoped(scope, || work(one)))
             .collect::<io::Result<Vec<_>>>()
-            .map_err(Error::io("tell of", site.board.dir()))?;
+            .map_err(Error::io("tell of", workspace.board.dir()))?;
         let joined = threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
@@ -191,12 +196,12 @@ fn at_once<T: Send, R: Send>(
 }
 
 fn tell_until(
-    site: &Workspace,
+    workspace: &Workspace,
     last: u64,
     is_over: &dyn Fn(&ChannelFailure) -> bool,
 ) -> Result<Vec<Delivery>, Error> {
-    let channels = &site.config.notify;
-    let before = channel_states(&site.board);
+    let channels = &workspace.config.notify;
+    let before = channel_states(&workspace.board);
     let of = |name: &String| {
         before.get(name).cloned().unwrap_or(ChannelState {
             seq: last,
@@ -219,7 +224,7 @@ fn tell_until(
         .map(|state| state.seq)
         .min();
     let notices = from
-        .map(|from| notices(site, from, last))
+        .map(|from| notices(workspace, from, last))
         .transpose()?
         .unwrap_or_default();
     let due: Vec<_> = channels
@@ -228,8 +233,8 @@ fn tell_until(
         .collect();
     let is_new = states != before;
     let telling = Telling {
-        sender: Sender::of(site),
-        file: (!site.board.is_dry()).then(|| site.board.private(FILE)),
+        sender: Sender::of(workspace),
+        file: (!workspace.board.is_dry()).then(|| workspace.board.private(FILE)),
         states: Mutex::new(states),
         notices: &notices,
         last,
@@ -237,14 +242,16 @@ fn tell_until(
     if is_new {
         telling.write(&telling.states())?;
     }
-    let told = at_once(site, due, |(name, channel)| telling.tell_by(name, channel))?;
+    let told = at_once(workspace, due, |(name, channel)| {
+        telling.tell_by(name, channel)
+    })?;
     let mut all = Vec::new();
     for told in told {
         let (deliveries, failure) = told?;
         let name = deliveries.last().map_or("", |last| &last.channel);
         failure
             .iter()
-            .for_each(|failure| note_failure(site, name, failure));
+            .for_each(|failure| note_failure(workspace, name, failure));
         all.extend(deliveries);
     }
     Ok(all)
@@ -369,37 +376,41 @@ impl ChannelFailure {
 }
 
 /// Logs the first failure, and giving up. Errors are ignored: an unwritable board is reported elsewhere.
-fn note_failure(site: &Workspace, channel: &str, failure: &ChannelFailure) {
-    let what = match failure.is_given_up() {
+fn note_failure(workspace: &Workspace, channel: &str, failure: &ChannelFailure) {
+    let state = match failure.is_given_up() {
         true => "failed for a day: its notices are dropped",
         false if failure.tries == 1 => "failed; it will be retried",
         false => return,
     };
     let cause = Some(format!(
-        "the channel `{channel}` of `notify` {what}: {}",
+        "the channel `{channel}` of `notify` {state}: {}",
         failure.why
     ));
-    drop(site.board.note(Entry {
+    drop(workspace.board.note(Entry {
         cause,
         ..Entry::new(Kind::Noted, clock::now())
     }));
 }
 
 /// Returns the notices of events after `from`, up to `last`, oldest first.
-fn notices(site: &Workspace, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
-    let mut entries = tail_log(&site.board, from)?;
+fn notices(workspace: &Workspace, from: u64, last: u64) -> Result<Vec<Notice>, Error> {
+    let mut entries = tail_log(&workspace.board, from)?;
     entries.retain(|entry| entry.seq <= last);
-    let mut notices = requests(site, &entries);
-    notices.extend(permissions(site, &entries));
-    notices.extend(entries.into_iter().filter_map(|entry| notice(site, entry)));
+    let mut notices = requests(workspace, &entries);
+    notices.extend(permissions(workspace, &entries));
+    notices.extend(
+        entries
+            .into_iter()
+            .filter_map(|entry| notice(workspace, entry)),
+    );
     notices.sort_by_key(|notice| notice.seq);
     Ok(notices)
 }
 
-/// Returns notices of requests whose planned items have all ended, each at the event of the last end.
-fn requests(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
+/// Returns notices of requests after all of their planned items have ended, each at the event of the last end.
+fn requests(workspace: &Workspace, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::Request, NoticeSeverity::Warning);
-    if !site
+    if !workspace
         .config
         .notify
         .values()
@@ -415,7 +426,7 @@ fn requests(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
     if ended.is_empty() {
         return Vec::new();
     }
-    let lineage = site.board.lineage();
+    let lineage = workspace.board.lineage();
     let mut last: BTreeMap<TaskId, &Entry> = BTreeMap::new();
     for (task, entry) in ended {
         last.extend(
@@ -426,14 +437,14 @@ fn requests(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
         );
     }
     // Events after `entries` belong to a later notice, and so do their requests.
-    let behind = behind(site, entries);
+    let behind = behind(workspace, entries);
     let behind = behind
         .iter()
         .filter(|entry| has_ended(entry))
         .filter_map(|entry| entry.task.as_ref());
     let later: HashSet<TaskId> = behind.flat_map(|task| lineage.above(task)).collect();
     last.retain(|request, _| !later.contains(request));
-    let all_runs = LazyCell::new(|| runs(&site.board).unwrap_or_default());
+    let all_runs = LazyCell::new(|| runs(&workspace.board).unwrap_or_default());
     let told = |(request, entry): (TaskId, &Entry)| {
         let items = lineage.came_of(&request);
         let is_open = |id: &TaskId| {
@@ -445,7 +456,7 @@ fn requests(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
             return None;
         }
         let text = summary(&request, &items, &lineage, &all_runs);
-        let asked = site
+        let asked = workspace
             .board
             .task(&request)
             .ok()
@@ -468,10 +479,10 @@ fn requests(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
 }
 
 /// Returns the events after the last of `entries`.
-fn behind(site: &Workspace, entries: &[Entry]) -> Vec<Entry> {
+fn behind(workspace: &Workspace, entries: &[Entry]) -> Vec<Entry> {
     entries
         .last()
-        .map(|entry| tail_log(&site.board, entry.seq).unwrap_or_default())
+        .map(|entry| tail_log(&workspace.board, entry.seq).unwrap_or_default())
         .unwrap_or_default()
 }
 
@@ -516,9 +527,9 @@ fn summary(
 
 /// Returns notices of items that now only wait for a person's permission, and of drafts from schedules. Each is at the
 /// event that completed its last dependency, or queued it.
-fn permissions(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
+fn permissions(workspace: &Workspace, entries: &[Entry]) -> Vec<Notice> {
     let (kind, severity) = (NoticeKind::NeedsYou, NoticeSeverity::Warning);
-    if !site
+    if !workspace
         .config
         .notify
         .values()
@@ -545,15 +556,15 @@ fn permissions(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
         return Vec::new();
     }
     // Completions after `entries` belong to a later notice, and so do their dependents.
-    let behind = behind(site, entries);
+    let behind = behind(workspace, entries);
     let later = by_task(behind.iter().filter(is_completed).collect());
-    let (lineage, mut told) = (site.board.lineage(), Vec::new());
+    let (lineage, mut told) = (workspace.board.lineage(), Vec::new());
     let is_open = |id: &TaskId| {
         lineage
             .status_of(id)
             .is_some_and(|status| status != Status::Completed)
     };
-    for text in texts(&site.board, &[]).0 {
+    for text in texts(&workspace.board, &[]).0 {
         let document = text.content.open();
         for item in document
             .items()
@@ -576,12 +587,12 @@ fn permissions(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
             {
                 continue;
             }
-            let lacks = lacks(site, id, &text.queue.id);
+            let lacks = lacks(workspace, id, &text.queue.id);
             let Some((lack, NeedKind::Permission | NeedKind::Release, why)) = need_of(&lacks, None)
             else {
                 continue;
             };
-            let todo = (site.todo)(lack, Some(id), Some(&text.queue.id));
+            let todo = (workspace.todo)(lack, Some(id), Some(&text.queue.id));
             told.push(Notice {
                 seq: entry.seq,
                 time: entry.time,
@@ -599,13 +610,13 @@ fn permissions(site: &Workspace, entries: &[Entry]) -> Vec<Notice> {
 }
 
 /// Returns the notice of an event, if any. Items that no longer need a person get none.
-fn notice(site: &Workspace, entry: Entry) -> Option<Notice> {
+fn notice(workspace: &Workspace, entry: Entry) -> Option<Notice> {
     let (kind, severity) = kind_of(
         entry.kind,
         entry.from().zip(entry.to()),
         entry.symptom.zip(entry.deed),
     )?;
-    if !site
+    if !workspace
         .config
         .notify
         .values()
@@ -617,11 +628,11 @@ fn notice(site: &Workspace, entry: Entry) -> Option<Notice> {
     let name = task.map_or_else(|| "an item".to_owned(), ToString::to_string);
     let agent = entry.agent.as_deref().unwrap_or("an agent");
     let cause = entry.cause.as_deref().unwrap_or_default();
-    let todo = |lack: &Lack| (site.todo)(lack, task, queue);
+    let todo = |lack: &Lack| (workspace.todo)(lack, task, queue);
     let (text, todo) = match kind {
         NoticeKind::NeedsYou if entry.kind == Kind::Closed => {
             let (runner, why) = cause.split_once(": ")?;
-            let quota = site.board.quota(runner, clock::now())?;
+            let quota = workspace.board.quota(runner, clock::now())?;
             let (runner, until) = (runner.to_owned(), quota.closed_until);
             let lack = Lack::Closed {
                 runner: runner.clone(),
@@ -632,7 +643,7 @@ fn notice(site: &Workspace, entry: Entry) -> Option<Notice> {
         }
         NoticeKind::Test | NoticeKind::Request => return None,
         NoticeKind::NeedsYou => {
-            let lacks = lacks(site, task?, queue?);
+            let lacks = lacks(workspace, task?, queue?);
             let (lack, kind, why) = need_of(&lacks, None)?;
             // A death has its own notice.
             if kind == NeedKind::Dead {
@@ -665,7 +676,7 @@ fn notice(site: &Workspace, entry: Entry) -> Option<Notice> {
             .change
             .after()
             .and_then(title_of)
-            .or_else(|| Some(site.board.task(entry.task.as_ref()?).ok()?.task.title))
+            .or_else(|| Some(workspace.board.task(entry.task.as_ref()?).ok()?.task.title))
             .map(|title| one_line(&title, LONGEST_TITLE)),
         task: entry.task,
         queue: entry.queue,
@@ -674,9 +685,9 @@ fn notice(site: &Workspace, entry: Entry) -> Option<Notice> {
     })
 }
 
-fn lacks(site: &Workspace, task: &TaskId, queue: &str) -> Vec<Lack> {
-    let queue = site.board.queue_by_id(queue);
+fn lacks(workspace: &Workspace, task: &TaskId, queue: &str) -> Vec<Lack> {
+    let queue = workspace.board.queue_by_id(queue);
     queue
-        .map(|queue| lacks_of(site, &queue, &NamedItem::Id(task.clone())))
+        .map(|queue| lacks_of(workspace, &queue, &NamedItem::Id(task.clone())))
         .unwrap_or_default()
 }

@@ -15,13 +15,13 @@ use tavern_sys::clock;
 /// The state when a run began, in its folder: after a kill, the process that ends the run compares with it.
 const FILE: &str = "outside.json";
 
-/// Records what an agent of `role` could change outside, at the start of its run. `None` in a sandbox, which the agent
-/// can't leave, and without a repository.
-pub(super) fn look(site: &Workspace, role: &Role, artifacts: &Artifacts) -> Option<Outside> {
+/// Records all that an agent of `role` could change outside, at the start of its run. `None` in a sandbox, which the
+/// agent can't leave, and without a repository.
+pub(super) fn look(workspace: &Workspace, role: &Role, artifacts: &Artifacts) -> Option<Outside> {
     let outside = if role.sandbox {
         None
     } else {
-        outside(site).ok()
+        outside(workspace).ok()
     }?;
     // Only needed if this program dies.
     drop(artifacts.write(
@@ -31,20 +31,21 @@ pub(super) fn look(site: &Workspace, role: &Role, artifacts: &Artifacts) -> Opti
     Some(outside)
 }
 
-/// Ends a run whose supervisor died: its agent's outside changes are reported and recorded with the run. Changes of
+/// Ends a run after its supervisor died. Reports its agent's outside changes, and records them with the run. Changes of
 /// refs are not known any more.
-pub(super) fn end_of_dead(site: &Workspace, run: &str) -> Result<(), Error> {
-    let artifacts = Artifacts::open(&site.board, run);
+pub(super) fn end_of_dead(workspace: &Workspace, run: &str) -> Result<(), Error> {
+    let artifacts = Artifacts::open(&workspace.board, run);
     if let Ok(before) = serde_json::from_str::<Outside>(&artifacts.read(FILE))
-        && let Some(metadata) = run_of(&site.board, run).filter(|metadata| metadata.ended.is_none())
+        && let Some(metadata) =
+            run_of(&workspace.board, run).filter(|metadata| metadata.ended.is_none())
     {
-        let changes = site
+        let changes = workspace
             .repository()?
-            .changed_since(&before, &outside(site)?, None)?;
+            .changed_since(&before, &outside(workspace)?, None)?;
         for change in &changes {
             let (task, agent) = (Some(metadata.task.clone()), Some(metadata.agent.clone()));
             let (run, cause) = (Some(run.to_owned()), Some(change.to_string()));
-            site.board.note(Entry {
+            workspace.board.note(Entry {
                 task,
                 agent,
                 run,
@@ -52,31 +53,31 @@ pub(super) fn end_of_dead(site: &Workspace, run: &str) -> Result<(), Error> {
                 ..Entry::new(Kind::Strayed, clock::now())
             })?;
         }
-        if let Some(mut record) = Record::open(site, run) {
-            record.strayed(broken(&site.config.rules, &changes))?;
+        if let Some(mut record) = Record::open(workspace, run) {
+            record.strayed(broken(&workspace.config.rules, &changes))?;
         }
     }
-    Ok(close_run(site, run)?)
+    Ok(close_run(workspace, run)?)
 }
 
 /// Returns the state outside, without the branches that Tavern itself moves.
-fn outside(site: &Workspace) -> Result<Outside, Error> {
-    Ok(site
+fn outside(workspace: &Workspace) -> Result<Outside, Error> {
+    Ok(workspace
         .repository()?
         .outside(&format!("refs/heads/{ITEM_BRANCHES}"))?)
 }
 
-/// Returns what has changed since; `work` is the agent's branch and the commit where that began.
+/// Returns the changes since; `work` is the agent's branch and the commit where that began.
 pub(super) fn changes(
-    site: &Workspace,
+    workspace: &Workspace,
     before: &Outside,
     work: Option<(&str, &CommitId)>,
 ) -> Result<Vec<OutsideChange>, Error> {
-    let repository = site.repository()?;
-    let now = outside(site)?;
+    let repository = workspace.repository()?;
+    let now = outside(workspace)?;
     let tip = work.map_or(Ok(None), |(branch, _)| repository.branch_tip(branch))?;
     let work = work.zip(tip.as_ref()).map(|((_, base), tip)| (base, tip));
-    let integration = site.integration();
+    let integration = workspace.integration();
     let mut changes = repository.changed_since(before, &now, work)?;
     // The integration branch is checked before each merge.
     changes.retain(|change| !matches!(change, OutsideChange::Published { reference, .. } if reference == integration));

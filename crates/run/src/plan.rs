@@ -28,18 +28,18 @@ const MOST_SPECS: usize = 60;
 const SPEC_FOLDERS: [&str; 6] = ["spec", "specs", "doc", "docs", "design", "rfcs"];
 
 /// Returns the checklist that an answer ends with, or why there is none.
-fn checklist(said: &str, nonce: Option<&str>) -> Result<String, String> {
-    final_block(without_signal(said), &["markdown", "md"], nonce)
+fn checklist(message: &str, nonce: Option<&str>) -> Result<String, String> {
+    final_block(without_signal(message), &["markdown", "md"], nonce)
 }
 
-/// Returns why a planner's plan can't be applied, while its session is open. `said` is the agent's last message.
+/// Returns why a planner's plan can't be applied, while its session is open. `message` is the agent's last one.
 pub fn refutation(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
-    said: &str,
+    message: &str,
     nonce: Option<&str>,
 ) -> Option<Refutation> {
-    let text = match checklist(said, nonce) {
+    let text = match checklist(message, nonce) {
         Ok(text) => text,
         Err(why) => {
             return Some(Refutation {
@@ -48,27 +48,27 @@ pub fn refutation(
             });
         }
     };
-    let problems = taken(site, held, &text).err()?;
+    let problems = taken(workspace, held, &text).err()?;
     Some(Refutation {
         reason: reason(&text, &problems),
         output: problem_list(&text, &problems),
     })
 }
 
-/// Returns the result of a planner's run that claims to be done: its plan, if it can be applied. `said` is the agent's
-/// last message.
+/// Returns the result of a planner's run that claims to be done: its plan, if it can be applied. `message` is the
+/// agent's last one.
 pub fn judge(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     artifacts: &Artifacts,
-    said: &str,
+    message: &str,
     nonce: Option<&str>,
 ) -> Result<AgentAnswer, Error> {
-    match checklist(said, nonce) {
+    match checklist(message, nonce) {
         Ok(plan) => artifacts.write_durable(PLAN, &plan)?,
         Err(why) => return Ok(RunResult::failed(format!("it gave no plan: {why}")).into()),
     }
-    let (result, problems) = look(site, held, artifacts);
+    let (result, problems) = look(workspace, held, artifacts);
     if !problems.is_empty() {
         artifacts.write(PROBLEMS, &problems)?;
     }
@@ -76,7 +76,7 @@ pub fn judge(
 }
 
 /// Checks the plan in the run's folder against the current board. Returns the result and the rendered problems.
-pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
+pub fn look(workspace: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResult, String) {
     let text = artifacts.read(PLAN);
     if text.trim().is_empty() {
         let why = format!(
@@ -86,18 +86,18 @@ pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResu
         return (RunResult::failed(why), String::new());
     }
     if held.task.id.as_str().len() + ".9999".len() > MAX_ID {
-        let why = "its own ID is too long for items to be named after it: give it a shorter one";
+        let why = "its ID is too long as a prefix of new IDs: give it a shorter one";
         return (RunResult::failed(why), String::new());
     }
     let may_plan = |role: &Role| {
         !role.sandbox
-            || site
+            || workspace
                 .config
                 .roles
                 .values()
                 .any(|it| it.sandbox && it.does == Does::Work)
     };
-    if !site
+    if !workspace
         .config
         .roles
         .get(&held.lease.role)
@@ -106,7 +106,7 @@ pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResu
         let why = "it plans in a sandbox, and no role with `sandbox: true` works on items";
         return (RunResult::failed(why), String::new());
     }
-    match taken(site, held, &text) {
+    match taken(workspace, held, &text) {
         Ok(plan) => {
             let reason = match plan.items.len() {
                 0 => plan.words.clone(),
@@ -122,10 +122,10 @@ pub fn look(site: &Workspace, held: &Claimed, artifacts: &Artifacts) -> (RunResu
     }
 }
 
-/// Returns the result of an answerer's run that claims to be done: its answer, and no items. `said` is the agent's last
-/// message.
-pub fn answered(said: &str) -> RunResult {
-    let Some(first) = first_line(said) else {
+/// Returns the result of an answerer's run that claims to be done: its answer, and no items. `message` is the agent's
+/// last one.
+pub fn answered(message: &str) -> RunResult {
+    let Some(first) = first_line(message) else {
         return RunResult::failed("it gave no answer");
     };
     let plan = Plan {
@@ -139,14 +139,14 @@ pub fn answered(said: &str) -> RunResult {
 }
 
 /// Returns the first non-blank line of an answer.
-pub fn first_line(said: &str) -> Option<String> {
-    let mut lines = without_signal(said).lines().map(str::trim);
+pub fn first_line(message: &str) -> Option<String> {
+    let mut lines = without_signal(message).lines().map(str::trim);
     lines.find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Returns why the last message is no answer, while the session is open.
-pub fn unanswered(said: &str) -> Option<Refutation> {
-    let is_empty = without_signal(said).trim().is_empty();
+pub fn unanswered(message: &str) -> Option<Refutation> {
+    let is_empty = without_signal(message).trim().is_empty();
     is_empty.then(|| Refutation {
         reason: "it gave no answer".to_owned(),
         output: String::new(),
@@ -178,17 +178,21 @@ fn reason(text: &str, problems: &[Problem]) -> String {
 }
 
 /// Parses and checks `text` as a plan.
-fn taken(site: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
+fn taken(workspace: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Problem>> {
     // Items planned in a sandbox are worked in one.
-    let is_boxed = site
+    let is_boxed = workspace
         .config
         .roles
         .get(&held.lease.role)
         .is_some_and(|role| role.sandbox);
     let may_do = |role: &Role| role.does == Does::Work && (role.sandbox || !is_boxed);
-    let roles = site.config.roles.iter().filter(|(_, role)| may_do(role));
+    let roles = workspace
+        .config
+        .roles
+        .iter()
+        .filter(|(_, role)| may_do(role));
     let roles: Vec<String> = roles.map(|(name, _)| name.clone()).collect();
-    let front = site
+    let front = workspace
         .board
         .read(&held.queue)
         .ok()
@@ -203,9 +207,15 @@ fn taken(site: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Probl
     let rules = Rules {
         roles: &roles,
         role: &role,
-        most: site.config.plan.most as usize,
+        most: workspace.config.plan.most as usize,
         may_be_empty: held.task.trigger.is_some(),
-        status_of: &|id: &TaskId| site.board.task(id).ok().map(|found| found.task.status()),
+        status_of: &|id: &TaskId| {
+            workspace
+                .board
+                .task(id)
+                .ok()
+                .map(|found| found.task.status())
+        },
     };
     let plan = read(text, &rules)?;
     match holds_secret(&plan) {
@@ -224,8 +234,8 @@ fn taken(site: &Workspace, held: &Claimed, text: &str) -> Result<Plan, Vec<Probl
 fn holds_secret(plan: &Plan) -> Option<(String, String)> {
     let mut commands = plan.items.iter().flat_map(Planned::commands);
     commands.find_map(|command| {
-        let told = redact(&command);
-        let mut lines = told.lines().map(str::trim);
+        let redacted = redact(&command);
+        let mut lines = redacted.lines().map(str::trim);
         let (line, rest) = lines.find_map(|line| Some((line, line.split_once("[redacted ")?.1)))?;
         let name = rest.split(']').next().unwrap_or_default();
         Some((name.to_owned(), line.to_owned()))
@@ -233,28 +243,28 @@ fn holds_secret(plan: &Plan) -> Option<(String, String)> {
 }
 
 /// Returns the lane in which the planned items start.
-pub fn lane(site: &Workspace, task: &Task) -> Status {
-    task.lane.unwrap_or(match site.config.plan.lane {
+pub fn lane(workspace: &Workspace, task: &Task) -> Status {
+    task.lane.unwrap_or(match workspace.config.plan.lane {
         PlanLane::Pending => Status::Pending,
         PlanLane::Draft => Status::Draft,
     })
 }
 
-/// Returns what the prompt of a planning item adds to its request.
-pub fn planning(site: &Workspace, held: &Claimed, worktree: &Worktree) -> Planning {
-    let roles = site
+/// Returns the additions of a planning item's prompt to its request.
+pub fn planning(workspace: &Workspace, held: &Claimed, worktree: &Worktree) -> Planning {
+    let roles = workspace
         .config
         .roles
         .iter()
         .filter(|(_, role)| role.does == Does::Work);
     // An unreadable queue must not block planning.
-    let queues = site.board.queues().unwrap_or_default().into_iter();
-    let texts = queues.filter_map(|queue| site.board.read(&queue).ok());
-    let trust = Trust::of(site);
+    let queues = workspace.board.queues().unwrap_or_default().into_iter();
+    let texts = queues.filter_map(|queue| workspace.board.read(&queue).ok());
+    let trust = Trust::of(workspace);
     Planning {
         trigger: held.task.trigger.clone(),
-        lane: lane(site, &held.task).as_str().to_owned(),
-        most: site.config.plan.most,
+        lane: lane(workspace, &held.task).as_str().to_owned(),
+        most: workspace.config.plan.most,
         roles: roles.map(|(name, role)| described(name, role)).collect(),
         queues: texts
             .map(|text| {
@@ -279,11 +289,11 @@ fn described(name: &str, role: &Role) -> String {
     let tries = role
         .max_attempts
         .map(|most| format!("tried {most} times at most"));
-    let said: Vec<String> = [model, minutes, tries].into_iter().flatten().collect();
-    if said.is_empty() {
+    let settings: Vec<String> = [model, minutes, tries].into_iter().flatten().collect();
+    if settings.is_empty() {
         name.to_owned()
     } else {
-        format!("{name} ({})", said.join(", "))
+        format!("{name} ({})", settings.join(", "))
     }
 }
 

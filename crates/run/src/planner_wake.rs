@@ -14,29 +14,30 @@ use tavern_store::{Note, Queue, walk_log};
 /// # Errors
 /// The board can't be read or written.
 pub fn wake(
-    site: &Workspace,
+    workspace: &Workspace,
     queues: &[Queue],
     role: &str,
     note: &Note,
 ) -> Result<Option<PlannerNeed>, Error> {
-    let causes = &site.config.plan.wake;
-    if causes.is_empty() || site.role(role)?.does != Does::Plan {
+    let causes = &workspace.config.plan.wake;
+    if causes.is_empty() || workspace.role(role)?.does != Does::Plan {
         return Ok(None);
     }
     // An unreadable item may exist, and other items may wait for it.
-    let status_of = |id: &TaskId| match site.board.task(id) {
+    let status_of = |id: &TaskId| match workspace.board.task(id) {
         Ok(found) => Some(found.task.status()),
         Err(tavern_store::Error::NoTask(_)) => None,
         Err(_) => Some(Status::Pending),
     };
-    let sent_back = |id: &TaskId| sent_back(site, id);
+    let sent_back = |id: &TaskId| sent_back(workspace, id);
     let plans = |role: &str| {
-        site.config
+        workspace
+            .config
             .roles
             .get(role)
             .is_some_and(|role| role.does == Does::Plan)
     };
-    let trust = Trust::of(site);
+    let trust = Trust::of(workspace);
     let may_be_told = |task: &Task| trust.item(task).is_ok();
     let known = Known {
         status_of: &status_of,
@@ -46,7 +47,7 @@ pub fn wake(
     };
     for queue in queues {
         // One unreadable queue must not block the others.
-        let Ok(text) = site.board.read(queue) else {
+        let Ok(text) = workspace.board.read(queue) else {
             continue;
         };
         let document = text.content.parse().0;
@@ -54,10 +55,10 @@ pub fn wake(
             continue;
         }
         for need in needs(&queue.id, &document, causes, &known) {
-            if status_of(&need.id).is_some() || was_added(site, &need.id)? {
+            if status_of(&need.id).is_some() || was_added(workspace, &need.id)? {
                 continue;
             }
-            match site
+            match workspace
                 .board
                 .add(queue, need.item(role), Status::Pending, note)
             {
@@ -72,19 +73,19 @@ pub fn wake(
 }
 
 /// Returns true if the log has the item; a person may have removed it from its queue.
-fn was_added(site: &Workspace, id: &TaskId) -> Result<bool, Error> {
+fn was_added(workspace: &Workspace, id: &TaskId) -> Result<bool, Error> {
     let mut was_added = false;
-    walk_log(&site.board, Some(id), &mut |entry| {
+    walk_log(&workspace.board, Some(id), &mut |entry| {
         was_added = entry.kind == Kind::Added;
         !was_added
     })?;
     Ok(was_added)
 }
 
-fn sent_back(site: &Workspace, id: &TaskId) -> usize {
+fn sent_back(workspace: &Workspace, id: &TaskId) -> usize {
     let mut times = 0;
     // An unreadable log counts as none.
-    drop(walk_log(&site.board, Some(id), &mut |entry| {
+    drop(walk_log(&workspace.board, Some(id), &mut |entry| {
         times += usize::from(entry.kind == Kind::SentBack);
         !matches!(entry.kind, Kind::Revived | Kind::Reopened)
     }));

@@ -45,54 +45,57 @@ pub struct Preflight<'a> {
     is_runner_open: bool,
     /// Closed runners.
     closed: Vec<(String, Quota)>,
-    /// The site and the items' commits, to look up the work that an item depends on.
-    site: Option<(&'a Workspace, ItemIndex<'a>)>,
+    /// The workspace and the items' commits, to look up the work that an item depends on.
+    workspace: Option<(&'a Workspace, ItemIndex<'a>)>,
     programs: RefCell<HashMap<String, bool>>,
     places: RefCell<HashMap<String, Result<(), NotReady>>>,
     /// Whether the repository's settings for the program of a runner are trusted, if it obeys them.
     obeyed: RefCell<HashMap<String, Result<(), Untrusted>>>,
-    /// `None` without a site: nothing is started then.
+    /// `None` without a workspace: nothing is started then.
     trust: Option<Trust<'a>>,
     /// `None` if nothing is capped.
     spending: Option<Spending>,
 }
 
 impl<'a> Preflight<'a> {
-    pub fn of(site: &'a Workspace) -> Preflight<'a> {
-        let (runner, closed) = (site.runner.as_deref(), site.board.quotas(clock::now()));
-        let spending = spending(site);
+    pub fn of(workspace: &'a Workspace) -> Preflight<'a> {
+        let (runner, closed) = (
+            workspace.runner.as_deref(),
+            workspace.board.quotas(clock::now()),
+        );
+        let spending = spending(workspace);
         Preflight {
             runner,
             is_runner_open: false,
             closed,
             spending,
-            ..Preflight::of_parts(&site.config, Some(site))
+            ..Preflight::of_parts(&workspace.config, Some(workspace))
         }
     }
 
     /// The same for what only shows items: without a config.yaml `drain --runner` names the agent program.
-    pub fn to_show(site: &'a Workspace) -> Preflight<'a> {
+    pub fn to_show(workspace: &'a Workspace) -> Preflight<'a> {
         Preflight {
-            is_runner_open: site.board.is_volatile(),
-            ..Preflight::of(site)
+            is_runner_open: workspace.board.is_volatile(),
+            ..Preflight::of(workspace)
         }
     }
 
     /// For task files that may belong to no board; closed runners are ignored.
-    pub fn of_parts(config: &'a Config, site: Option<&'a Workspace>) -> Preflight<'a> {
+    pub fn of_parts(config: &'a Config, workspace: Option<&'a Workspace>) -> Preflight<'a> {
         let (programs, places, obeyed) = Default::default();
-        let root = site.map(|site| site.board.root());
-        let trust = site.map(Trust::of);
-        site.into_iter().for_each(look_at_accounts);
-        let is_runner_open = site.is_none_or(|site| site.board.is_volatile());
-        let site = site.map(|site| (site, ItemIndex::of(&site.board)));
+        let root = workspace.map(|workspace| workspace.board.root());
+        let trust = workspace.map(Trust::of);
+        workspace.into_iter().for_each(look_at_accounts);
+        let is_runner_open = workspace.is_none_or(|workspace| workspace.board.is_volatile());
+        let workspace = workspace.map(|workspace| (workspace, ItemIndex::of(&workspace.board)));
         Preflight {
             config,
             root,
             runner: None,
             is_runner_open,
             closed: Vec::new(),
-            site,
+            workspace,
             programs,
             places,
             obeyed,
@@ -101,7 +104,7 @@ impl<'a> Preflight<'a> {
         }
     }
 
-    /// Checks what every run of `role` needs, independent of the item.
+    /// Checks the needs of every run of `role`, independent of the item.
     pub fn surroundings(&self, role: &str) -> Result<(), NotReady> {
         let look = || {
             self.disk()?;
@@ -130,9 +133,9 @@ impl<'a> Preflight<'a> {
             return Ok(());
         };
         let place = root.display();
-        if let Some(what) = used_up(&disk) {
+        if let Some(resource) = used_up(&disk) {
             return Err(NotReady::new(
-                format!("no {what} left on the disk of {place}"),
+                format!("no {resource} left on the disk of {place}"),
                 "make room",
             ));
         }
@@ -148,11 +151,11 @@ impl<'a> Preflight<'a> {
 
     /// Checks the branch that work begins at. A pull may have brought files that only Tavern may write.
     fn repository(&self) -> Result<(), NotReady> {
-        let Some((site, _)) = &self.site else {
+        let Some((workspace, _)) = &self.workspace else {
             return Ok(());
         };
-        refuse_tracked(&site.board, site.repository()?)?;
-        site.known_base().map_err(NotReady::from)
+        refuse_tracked(&workspace.board, workspace.repository()?)?;
+        workspace.known_base().map_err(NotReady::from)
     }
 
     /// Checks the program that `worktree.setup` begins with.
@@ -180,9 +183,9 @@ impl<'a> Preflight<'a> {
         ))
     }
 
-    /// Returns what keeps agents from doing `purpose` with an item of `queue`, judged by config.yaml and this machine.
-    /// The board's rules (dependencies, permission, roles) are not checked. `role` is the reviewer's role; `None`: all
-    /// of them.
+    /// Returns the lack that keeps agents from doing `purpose` with an item of `queue`, by config.yaml and this
+    /// machine. The board's rules (dependencies, permission, roles) are not checked. `role` is the reviewer's role;
+    /// `None`: all of them.
     pub fn ready(
         &self,
         queue: &str,
@@ -210,7 +213,7 @@ impl<'a> Preflight<'a> {
         reached.map_or(Ok(()), |cap| Err(cap.into()))
     }
 
-    /// Checks what a person needs too, who works without an agent program: trust, the work it builds on, and programs.
+    /// Checks all that work by hand needs too, without an agent program: trust, the work it builds on, and programs.
     pub fn of_anybody(
         &self,
         document: &Document<'_>,
@@ -245,16 +248,16 @@ impl<'a> Preflight<'a> {
 
     /// Checks that the work that the task depends on is on the integration branch here.
     fn work_is_here(&self, task: &Task) -> Result<(), Lack> {
-        let site = self.site.as_ref().filter(|_| task.worktree);
-        let missing = site.and_then(|(site, index)| {
+        let workspace = self.workspace.as_ref().filter(|_| task.worktree);
+        let missing = workspace.and_then(|(workspace, index)| {
             task.after
                 .iter()
-                .find_map(|id| missing_work(site, id, index))
+                .find_map(|id| missing_work(workspace, id, index))
         });
         missing.map_or(Ok(()), |missing| Err(Lack::NotReady(missing)))
     }
 
-    /// Checks that what `task` needs is here: the work that it depends on, and programs.
+    /// Checks that the needs of `task` are met: the work that it depends on, and programs.
     pub fn has_needs(&self, task: &Task) -> Result<(), Lack> {
         self.work_is_here(task)?;
         self.has_programs(task)
@@ -331,7 +334,7 @@ impl<'a> Preflight<'a> {
         task.map_or(Ok(()), |task| self.item(&task))
     }
 
-    /// Checks what else `task` needs: the runner that it names, and its programs.
+    /// Checks further needs of `task`: the runner that it names, and its programs.
     pub fn item(&self, task: &Task) -> Result<(), Lack> {
         let role = self
             .config
@@ -435,9 +438,9 @@ impl<'a> Preflight<'a> {
     fn named(&self, name: &str) -> Result<(), NotReady> {
         if self.config.accounts.contains_key(name) {
             return self
-                .site
+                .workspace
                 .as_ref()
-                .map_or(Ok(()), |(site, _)| site.accounts.found(name));
+                .map_or(Ok(()), |(workspace, _)| workspace.accounts.found(name));
         }
         if let Some(near) = nearest(name, self.config.accounts.keys().map(String::as_str))
             .filter(|_| !is_there(name))
@@ -484,36 +487,36 @@ impl<'a> Preflight<'a> {
     }
 }
 
-/// Runs the checks of accounts that a queue mentions and whose last result is old. Does nothing if the settings are not
+/// Runs the checks of accounts that a queue mentions, if their last result is old. Does nothing if the settings are not
 /// trusted.
-fn look_at_accounts(site: &Workspace) {
-    let due = |name: &&String| site.accounts.is_due(name);
-    let due: Vec<&String> = site.config.accounts.keys().filter(due).collect();
-    if due.is_empty() || Trust::of(site).settings().is_err() {
+fn look_at_accounts(workspace: &Workspace) {
+    let due = |name: &&String| workspace.accounts.is_due(name);
+    let due: Vec<&String> = workspace.config.accounts.keys().filter(due).collect();
+    if due.is_empty() || Trust::of(workspace).settings().is_err() {
         return;
     }
-    let queues = site
+    let queues = workspace
         .board
         .queues()
         .unwrap_or_default()
         .into_iter()
-        .chain(site.named.iter().cloned());
+        .chain(workspace.named.iter().cloned());
     let texts: Vec<Content> = queues
-        .filter_map(|queue| Some(site.board.read(&queue).ok()?.content))
+        .filter_map(|queue| Some(workspace.board.read(&queue).ok()?.content))
         .collect();
     for name in due
         .into_iter()
         .filter(|name| texts.iter().any(|text| text.contains(name.as_str())))
     {
-        let Account { check, hint } = &site.config.accounts[name];
+        let Account { check, hint } = &workspace.config.accounts[name];
         let spec = CommandSpec {
-            env: environment::of_commands(site, []),
+            env: environment::of_commands(workspace, []),
             inherits: false,
             timeout: ACCOUNT_LIMIT,
-            ..CommandSpec::new(check, site.board.root())
+            ..CommandSpec::new(check, workspace.board.root())
         };
         // An unknown state counts as ready.
-        let Ok(result) = run_command(&spec, &site.interrupt) else {
+        let Ok(result) = run_command(&spec, &workspace.interrupt) else {
             continue;
         };
         let lack = || {
@@ -523,7 +526,8 @@ fn look_at_accounts(site: &Workspace) {
                 hint.clone().unwrap_or_else(|| format!("see why: {check}")),
             )
         };
-        site.accounts
+        workspace
+            .accounts
             .keep(name, result.is_success().then_some(()).ok_or_else(lack));
     }
 }
@@ -576,10 +580,10 @@ impl Tried {
 }
 
 /// Starts the agent program of the runner `name` for its version, and looks for its account.
-pub fn try_out(site: &Workspace, name: &str, role: &Role) -> Result<Tried, NotReady> {
-    Trust::of(site).settings().map_err(Error::from)?;
-    let runner = runner_named(&site.config, name, role)?;
-    let env = environment::of_agents(&site.config, name, runner.as_ref(), Vec::new());
+pub fn try_out(workspace: &Workspace, name: &str, role: &Role) -> Result<Tried, NotReady> {
+    Trust::of(workspace).settings().map_err(Error::from)?;
+    let runner = runner_named(&workspace.config, name, role)?;
+    let env = environment::of_agents(&workspace.config, name, runner.as_ref(), Vec::new());
     let ready = runner.try_out(&env)?;
     let (account, doubt) = match runner.access(&env) {
         Access::Unknown { looked, hint } => (
@@ -606,16 +610,16 @@ pub fn try_out(site: &Workspace, name: &str, role: &Role) -> Result<Tried, NotRe
 
 /// Runs all checks once, before the first claim of an agent of `role`: reads the templates, and starts the agent
 /// program for its version.
-pub fn begin(site: &Workspace, role: &str) -> Result<Tried, Error> {
-    Trust::of(site).settings()?;
-    let settings = site.role(role)?;
-    let name = site.runner.as_deref().unwrap_or(&settings.runner);
+pub fn begin(workspace: &Workspace, role: &str) -> Result<Tried, Error> {
+    Trust::of(workspace).settings()?;
+    let settings = workspace.role(role)?;
+    let name = workspace.runner.as_deref().unwrap_or(&settings.runner);
     // An unknown runner name is a typing error.
-    runner_named(&site.config, name, settings)?;
-    Preflight::of(site).surroundings(role)?;
-    prompt_context::check(site, settings)?;
-    sandbox::try_out(site, settings)?;
-    Ok(try_out(site, name, settings)?)
+    runner_named(&workspace.config, name, settings)?;
+    Preflight::of(workspace).surroundings(role)?;
+    prompt_context::check(workspace, settings)?;
+    sandbox::try_out(workspace, settings)?;
+    Ok(try_out(workspace, name, settings)?)
 }
 
 /// When the templates of a role were last found valid. They are read again only after one has been saved.
@@ -623,15 +627,15 @@ pub fn begin(site: &Workspace, role: &str) -> Result<Tried, Error> {
 pub struct Templates(RefCell<Option<Vec<Option<SystemTime>>>>);
 
 impl Templates {
-    pub fn check(&self, site: &Workspace, role: &Role) -> Result<(), Error> {
-        let path = |name: &str| -> PathBuf { site.board.path("templates").join(name) };
+    pub fn check(&self, workspace: &Workspace, role: &Role) -> Result<(), Error> {
+        let path = |name: &str| -> PathBuf { workspace.board.path("templates").join(name) };
         let stamp = |name: &str| path(name).metadata().and_then(|file| file.modified()).ok();
         let stamps: Vec<Option<SystemTime>> = prompt_context::templates(role)
             .iter()
             .map(|name| stamp(name))
             .collect();
         if self.0.borrow().as_ref() != Some(&stamps) {
-            prompt_context::check(site, role)?;
+            prompt_context::check(workspace, role)?;
             *self.0.borrow_mut() = Some(stamps);
         }
         Ok(())
@@ -645,7 +649,7 @@ mod tests {
     #[test]
     fn a_disk_is_full_without_space_or_inodes() {
         let disk = statvfs("/").expect("it is there");
-        for (blocks, available, files, inodes, what) in [
+        for (blocks, available, files, inodes, resource) in [
             (9, 1, 9, 1, None),
             (9, 0, 9, 1, Some("space is")),
             (9, 1, 9, 0, Some("inodes are")),
@@ -661,7 +665,7 @@ mod tests {
             };
             assert_eq!(
                 used_up(&disk),
-                what,
+                resource,
                 "{blocks} {available} {files} {inodes}"
             );
         }

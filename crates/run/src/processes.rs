@@ -11,8 +11,8 @@ use tavern_sys::process::{self, Mark};
 pub const INTEGRATION: &str = "integration";
 
 /// Returns the mark in the environment of a run's processes: its folder, which is unique on this host.
-pub fn mark_of(site: &Workspace, run: &str) -> Mark {
-    Mark::run(site.board.run_dir(run).to_string_lossy())
+pub fn mark_of(workspace: &Workspace, run: &str) -> Mark {
+    Mark::run(workspace.board.run_dir(run).to_string_lossy())
 }
 
 /// Returns true if a process with this mark is alive.
@@ -21,8 +21,8 @@ pub fn is_marked(mark: &Mark) -> bool {
 }
 
 /// Returns the runs of the board that have live processes.
-pub fn marked_runs(site: &Workspace) -> Vec<String> {
-    let folder = site.board.path("runs");
+pub fn marked_runs(workspace: &Workspace) -> Vec<String> {
+    let folder = workspace.board.path("runs");
     let marks = process::table::marks().into_iter();
     marks
         .filter_map(|mark| {
@@ -39,24 +39,27 @@ pub fn marked_runs(site: &Workspace) -> Vec<String> {
 
 /// Returns the mark of a run that began before the repository was moved. `None` if its old folder still exists: the
 /// repository was copied then.
-fn mark_before_move(site: &Workspace, run: &str) -> Option<Mark> {
-    let worktree = run_of(&site.board, run)?.worktree;
+fn mark_before_move(workspace: &Workspace, run: &str) -> Option<Mark> {
+    let worktree = run_of(&workspace.board, run)?.worktree;
     let folder = worktree.ancestors().nth(2)?.join("runs").join(run);
     (!folder.exists()).then(|| Mark::run(folder.to_string_lossy()))
 }
 
 /// Ends the processes marked with `run`, politely first.
-pub fn end_processes(site: &Workspace, run: &str) -> Result<(), Error> {
-    let marks = [Some(mark_of(site, run)), mark_before_move(site, run)]
-        .into_iter()
-        .flatten();
+pub fn end_processes(workspace: &Workspace, run: &str) -> Result<(), Error> {
+    let marks = [
+        Some(mark_of(workspace, run)),
+        mark_before_move(workspace, run),
+    ]
+    .into_iter()
+    .flatten();
     let survivors: Vec<_> = marks
-        .flat_map(|mark| process::end_marked(&mark, site.config.grace.duration()))
+        .flat_map(|mark| process::end_marked(&mark, workspace.config.grace.duration()))
         .collect();
     if survivors.is_empty() {
         return Ok(());
     }
-    let path = site.board.run_dir(run);
+    let path = workspace.board.run_dir(run);
     let source = std::io::Error::other(format!("processes {survivors:?} do not end"));
     Err(Error::Io {
         action: "end the run in",

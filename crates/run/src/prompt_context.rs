@@ -53,11 +53,11 @@ pub enum Attendance {
 
 /// The context of a held task, for the prompts of one run.
 pub struct PromptContext<'a> {
-    site: &'a Workspace,
+    workspace: &'a Workspace,
     values: Assigned,
     /// The texts of all templates that its session may receive.
     templates: String,
-    /// Earlier runs, whose prompts this session knows.
+    /// Earlier runs of this session.
     earlier: Vec<Metadata>,
     entries: Vec<Entry>,
     /// Messages to deliver with the prompt.
@@ -70,7 +70,7 @@ impl<'a> PromptContext<'a> {
     /// Gathers the context for an agent of `runner`. `answer_tool` is the tool for its answer, if it does not answer
     /// in text.
     pub fn gather(
-        site: &'a Workspace,
+        workspace: &'a Workspace,
         held: &Claimed,
         worktree: &Worktree,
         runner: &dyn Runner,
@@ -82,23 +82,23 @@ impl<'a> PromptContext<'a> {
         let mut earlier = if is_first {
             Vec::new()
         } else {
-            runs_of(&site.board, &task.id)?
+            runs_of(&workspace.board, &task.id)?
         };
-        let review = review_task(site, held, &earlier);
+        let review = review_task(workspace, held, &earlier);
         // Runs in another role are not this one's past, nor are another reviewer's.
-        let is_review = site.does(held, Does::Review);
+        let is_review = workspace.does(held, Does::Review);
         earlier.retain(|run| run.role == lease.role && (!is_review || run.agent == lease.agent));
         let branch = worktree.branch.as_ref();
         let (base, conflict) = branch
             .filter(|_| !is_first)
-            .map_or(Ok((None, None)), |branch| stand(site, held, branch))?;
+            .map_or(Ok((None, None)), |branch| stand(workspace, held, branch))?;
         let entries = if earlier.is_empty() && !held.has_history {
             Vec::new()
         } else {
-            entries_of(site, held)
+            entries_of(workspace, held)
         };
         // If the log can't be read now, the next run receives the messages.
-        let (unread, seen) = site.board.messages(&task.id, 0).unwrap_or_default();
+        let (unread, seen) = workspace.board.messages(&task.id, 0).unwrap_or_default();
         let values = Assigned {
             task: AssignedTask {
                 id: task.id.to_string(),
@@ -109,7 +109,7 @@ impl<'a> PromptContext<'a> {
                 } else {
                     Vec::new()
                 },
-                around: around(site, held),
+                around: around(workspace, held),
                 done_when: task.done_when.clone(),
                 touches: task.touches.clone(),
             },
@@ -121,10 +121,12 @@ impl<'a> PromptContext<'a> {
             base: branch.map(|branch| base.as_ref().unwrap_or(&branch.base).short().to_owned()),
             conflict,
             attempt: held.lease.attempt,
-            earlier: attempts(site, held, &earlier, &entries),
+            earlier: attempts(workspace, held, &earlier, &entries),
             mode: task.mode().as_str().to_owned(),
-            integration: site.integration().to_owned(),
-            result: site.expected(held).map(|result| result.as_str().to_owned()),
+            integration: workspace.integration().to_owned(),
+            result: workspace
+                .expected(held)
+                .map(|result| result.as_str().to_owned()),
             attended: false,
             answer_tool: answer_tool.map(str::to_owned),
             review,
@@ -132,16 +134,16 @@ impl<'a> PromptContext<'a> {
             answers: answers(&entries, None),
             notes: notes(&entries, None, &[]),
             letters: letters(&unread),
-            max_attempts: most_attempts(site, task, &held.lease.role),
-            planning: site
+            max_attempts: most_attempts(workspace, task, &held.lease.role),
+            planning: workspace
                 .does(held, Does::Plan)
-                .then(|| plan::planning(site, held, worktree)),
+                .then(|| plan::planning(workspace, held, worktree)),
             children: if task.status() == Status::InProgress {
-                results(site, held.children(&site.board))
+                results(workspace, held.children(&workspace.board))
             } else {
                 Vec::new()
             },
-            knowledge: known_of(site, task),
+            knowledge: known_of(workspace, task),
             refutation: None,
             nonce: if runner.keeps_words_apart() {
                 String::new()
@@ -149,13 +151,13 @@ impl<'a> PromptContext<'a> {
                 uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
             },
         };
-        let texts = |name: &&str| Ok(template(site, name)?.text);
-        let templates = templates(site.role(&lease.role)?)
+        let texts = |name: &&str| Ok(template(workspace, name)?.text);
+        let templates = templates(workspace.role(&lease.role)?)
             .iter()
             .map(texts)
             .collect::<Result<_, Error>>()?;
         Ok(PromptContext {
-            site,
+            workspace,
             values,
             templates,
             earlier,
@@ -234,7 +236,7 @@ impl<'a> PromptContext<'a> {
         self.unread
             .iter()
             .filter(is_told)
-            .for_each(|message| self.site.board.mark_delivered(&run, message));
+            .for_each(|message| self.workspace.board.mark_delivered(&run, message));
     }
 
     /// Returns the last event that its prompt covers.
@@ -242,7 +244,7 @@ impl<'a> PromptContext<'a> {
         self.seen
     }
 
-    /// Returns the last event whose letters are covered by a prompt that holds the first `letters`.
+    /// Returns the last event with all letters in a prompt that holds the first `letters`.
     pub fn delivered_until(&self, letters: usize) -> u64 {
         self.untold(letters)
             .map_or(self.seen, |first| self.seen.min(first - 1))
@@ -312,7 +314,7 @@ impl<'a> PromptContext<'a> {
             return self.first(role);
         }
         let mut values = self.values.clone();
-        let given = |run: &Metadata| Artifacts::open(&self.site.board, &run.run).read(PROMPT);
+        let given = |run: &Metadata| Artifacts::open(&self.workspace.board, &run.run).read(PROMPT);
         let given: Vec<String> = self.earlier.iter().map(given).collect();
         let is_given = |words: &str| given.iter().any(|prompt| prompt.contains(words.trim()));
         if is_given(&values.task.description) {
@@ -378,16 +380,16 @@ impl<'a> PromptContext<'a> {
     fn prompt(&self, template: &str, values: &Assigned) -> Result<Prompt, Error> {
         let template = Template {
             beside: self.templates.clone(),
-            ..self::template(self.site, template)?
+            ..self::template(self.workspace, template)?
         };
         Ok(assigned(&template, values, &PromptLimits::default())?)
     }
 }
 
 /// Checks the templates of `role`, its own and those for its running or resumed sessions.
-pub fn check(site: &Workspace, role: &Role) -> Result<(), Error> {
+pub fn check(workspace: &Workspace, role: &Role) -> Result<(), Error> {
     for name in templates(role) {
-        prompt::check(&template(site, name)?)?;
+        prompt::check(&template(workspace, name)?)?;
     }
     Ok(())
 }
@@ -427,8 +429,8 @@ fn undecided(role: &Role) -> &'static str {
 }
 
 /// Returns the board's own template of that name, else the built-in one.
-fn template(site: &Workspace, name: &str) -> Result<Template, TemplateError> {
-    let path = site.board.path("templates").join(name);
+fn template(workspace: &Workspace, name: &str) -> Result<Template, TemplateError> {
+    let path = workspace.board.path("templates").join(name);
     let file = path.to_string_lossy().into_owned();
     match files::read_text(&path) {
         Ok(text) => return Ok(Template::new(file, text)),
@@ -459,30 +461,34 @@ fn open_steps(description: &str) -> Vec<String> {
 }
 
 /// Returns the text above the item in its queue, if it is trusted; empty if the queue can't be read now.
-fn around(site: &Workspace, held: &Claimed) -> String {
+fn around(workspace: &Workspace, held: &Claimed) -> String {
     let found = |board: &Board| {
         let text = board.read(&held.queue).ok()?;
         let document = text.content.open();
         let item = document.find(&held.task.id)?;
-        Some(if Trust::of(site).prose(&document).is_ok() {
+        Some(if Trust::of(workspace).prose(&document).is_ok() {
             document.around(item)
         } else {
             String::new()
         })
     };
     // The saved file may be from before the claim.
-    found(&site.board)
-        .or_else(|| found(&site.board.clone().settled().ok()?))
+    found(&workspace.board)
+        .or_else(|| found(&workspace.board.clone().settled().ok()?))
         .unwrap_or_default()
 }
 
 /// Returns the task's history. If the log can't be read, only the runs' own records remain.
-fn entries_of(site: &Workspace, held: &Claimed) -> Vec<Entry> {
+fn entries_of(workspace: &Workspace, held: &Claimed) -> Vec<Entry> {
     let mut entries = Vec::new();
-    drop(walk_log(&site.board, Some(&held.task.id), &mut |entry| {
-        entries.push(entry);
-        true
-    }));
+    drop(walk_log(
+        &workspace.board,
+        Some(&held.task.id),
+        &mut |entry| {
+            entries.push(entry);
+            true
+        },
+    ));
     entries.reverse();
     entries
 }
@@ -525,7 +531,7 @@ fn letters(unread: &[Message]) -> Vec<Remark> {
         .collect()
 }
 
-/// Returns true unless the message is from the watcher, whose messages concern only the run that it watched.
+/// Returns true unless the message is from the watcher: those concern only the run that it watched.
 fn is_letter(message: &Message) -> bool {
     message.from != WATCHER
 }
@@ -599,7 +605,7 @@ fn note(entry: &Entry) -> Option<Remark> {
 }
 
 /// Returns the reviewer's context, for a task in review.
-fn review_task(site: &Workspace, held: &Claimed, runs: &[Metadata]) -> Option<ReviewTask> {
+fn review_task(workspace: &Workspace, held: &Claimed, runs: &[Metadata]) -> Option<ReviewTask> {
     let task = &held.task;
     if task.status() != Status::Reviewing {
         return None;
@@ -614,22 +620,22 @@ fn review_task(site: &Workspace, held: &Claimed, runs: &[Metadata]) -> Option<Re
         author: task.author().unwrap_or("somebody").to_owned(),
         round: task.state.rounds + 1,
         last_words: last
-            .map(|run| Artifacts::open(&site.board, &run.run).read("result.txt"))
+            .map(|run| Artifacts::open(&workspace.board, &run.run).read("result.txt"))
             .unwrap_or_default(),
     })
 }
 
 /// Returns where the branch forks from the integration branch, and the paths in which the two conflict.
 fn stand(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     branch: &Branch,
 ) -> Result<(Option<CommitId>, Option<String>), Error> {
-    let repository = site.repository()?;
+    let repository = workspace.repository()?;
     let Some(tip) = repository.branch_tip(&branch.name)? else {
         return Ok((None, None));
     };
-    let conflict = conflict(site, &held.queue, &branch.base, &tip)?;
+    let conflict = conflict(workspace, &held.queue, &branch.base, &tip)?;
     Ok((
         repository.fork(&branch.base, &tip)?,
         conflict.map(|conflict| named(&conflict.paths)),
@@ -638,7 +644,7 @@ fn stand(
 
 /// Returns the result of each run.
 fn attempts(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     runs: &[Metadata],
     entries: &[Entry],
@@ -650,20 +656,20 @@ fn attempts(
         .chain([held.lease.token]);
     runs.iter()
         .zip(next)
-        .map(|(run, next)| attempt(site, &held.task, run, next, entries))
+        .map(|(run, next)| attempt(workspace, &held.task, run, next, entries))
         .collect()
 }
 
 /// Returns the result of `run`, before the token `next` was issued. Its work was salvaged under its own token, or
 /// under the next run's if that run could not continue from it.
 fn attempt(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     run: &Metadata,
     next: Token,
     entries: &[Entry],
 ) -> EarlierAttempt {
-    let artifacts = Artifacts::open(&site.board, &run.run);
+    let artifacts = Artifacts::open(&workspace.board, &run.run);
     let entry = |kind| {
         entries
             .iter()
@@ -689,7 +695,8 @@ fn attempt(
     };
     let kept = |token| {
         let reference = salvage_ref(task, token);
-        site.repository()
+        workspace
+            .repository()
             .ok()?
             .commit_of(&reference)
             .ok()
@@ -701,19 +708,19 @@ fn attempt(
         outcome: outcome.to_owned(),
         reason,
         output: artifacts.checked(),
-        commits: commits(site, run),
+        commits: commits(workspace, run),
         salvage: kept(next).or_else(|| kept(run.token)),
     }
 }
 
-fn commits(site: &Workspace, run: &Metadata) -> Vec<String> {
+fn commits(workspace: &Workspace, run: &Metadata) -> Vec<String> {
     let (Some(base), Some(tip)) = (&run.base, &run.commit) else {
         return Vec::new();
     };
     let (Ok(base), Ok(tip)) = (base.parse(), tip.parse()) else {
         return Vec::new();
     };
-    let Ok(repository) = site.repository() else {
+    let Ok(repository) = workspace.repository() else {
         return Vec::new();
     };
     let found = repository.commits_between(&base, &tip).unwrap_or_default();

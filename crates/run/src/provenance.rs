@@ -283,14 +283,14 @@ pub(super) fn first_carriers(site: &Workspace, files: &[&str]) -> Result<FirstCa
 impl Origins {
     /// Finds the origins of `parts`, each in its file of `places`; `known` are other, trusted clauses.
     pub(super) fn of(
-        site: &Workspace,
+        workspace: &Workspace,
         parts: &[&TrustUnit],
         places: &[&Path],
         known: &[TrustUnit],
         trusted: &Trusted,
     ) -> Result<Origins, Error> {
-        let repository = site.repository()?;
-        let dir = site.board.dir();
+        let repository = workspace.repository()?;
+        let dir = workspace.board.dir();
         let all = [FILE, SCHEDULES, "templates", "queues", KNOWLEDGE].map(|name| dir.join(name));
         let within = |path: &Path| {
             let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -30,7 +30,7 @@ pub struct Readiness<'a, 't> {
     here: Option<(Roles, Preflight<'a>)>,
 }
 
-/// An item that is neither ended nor held, and what it lacks; or an unreadable queue, with line 0.
+/// An item that is neither ended nor held, and its lacks; or an unreadable queue, with line 0.
 #[derive(Clone, Debug)]
 pub struct Unready {
     pub queue: String,
@@ -172,7 +172,7 @@ impl<'a, 't> Readiness<'a, 't> {
             || self.findings.quarantined.contains_key(&(document, item))
     }
 
-    /// Returns what the item lacks; empty if it is ended or held. `seeker` is the agent that asks; `None` stands for
+    /// Returns the item's lacks; empty if it is ended or held. `seeker` is the agent that asks; `None` stands for
     /// agents of the item's role.
     pub fn lacks(&self, document: usize, item: usize, seeker: Option<&Seeker<'_>>) -> Vec<Lack> {
         let problem = self.findings.quarantined.get(&(document, item));
@@ -297,9 +297,9 @@ pub fn stuck(unready: Vec<Unready>) -> (Vec<Unready>, usize) {
     (stuck, later)
 }
 
-/// Returns what one item of `queue` lacks, for agents of its role.
-pub fn lacks_of(site: &Workspace, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
-    let (texts, _) = texts(&site.board, std::slice::from_ref(queue));
+/// Returns the lacks of one item of `queue`, for agents of its role.
+pub fn lacks_of(workspace: &Workspace, queue: &Queue, name: &NamedItem) -> Vec<Lack> {
+    let (texts, _) = texts(&workspace.board, std::slice::from_ref(queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.open()).collect();
     let named = named(&texts, &documents);
     let lacks = || {
@@ -307,8 +307,11 @@ pub fn lacks_of(site: &Workspace, queue: &Queue, name: &NamedItem) -> Vec<Lack> 
         let index = name.index_in(queue, &documents[number])?;
         let readiness = Readiness::of_one(
             &named,
-            &site.board,
-            (site.config.known_roles(), Preflight::to_show(site)),
+            &workspace.board,
+            (
+                workspace.config.known_roles(),
+                Preflight::to_show(workspace),
+            ),
             (number, documents[number].item(index)),
         );
         Some(readiness.lacks(number, index, None))
@@ -325,19 +328,23 @@ fn named<'a>(texts: &'a [Text], documents: &'a [Document<'a>]) -> Vec<(&'a str, 
         .collect()
 }
 
-fn here(site: &Workspace) -> (Roles, Preflight<'_>) {
-    (site.config.known_roles(), Preflight::of(site))
+fn here(workspace: &Workspace) -> (Roles, Preflight<'_>) {
+    (workspace.config.known_roles(), Preflight::of(workspace))
 }
 
 /// Returns all items of `queues` that lack something.
-pub fn unready(site: &Workspace, queues: &[Queue], seeker: Option<&Seeker<'_>>) -> Vec<Unready> {
-    let (texts, mut unready) = texts(&site.board, queues);
+pub fn unready(
+    workspace: &Workspace,
+    queues: &[Queue],
+    seeker: Option<&Seeker<'_>>,
+) -> Vec<Unready> {
+    let (texts, mut unready) = texts(&workspace.board, queues);
     unready.retain(|lost| queues.iter().any(|queue| queue.id == lost.queue));
     let documents: Vec<Document<'_>> = texts.iter().map(|text| text.content.parse().0).collect();
     let named = named(&texts, &documents);
     let ids: Vec<&str> = named.iter().map(|(queue, _)| *queue).collect();
-    let readiness = Readiness::of(&named, &ids, Some(&site.board), Some(here(site)));
-    let roles = site.config.known_roles();
+    let readiness = Readiness::of(&named, &ids, Some(&workspace.board), Some(here(workspace)));
+    let roles = workspace.config.known_roles();
     for (number, text) in texts
         .iter()
         .enumerate()

@@ -1,6 +1,6 @@
 //! Clears up after dead processes: leases, orphaned processes, worktrees, agent files, temp files.
 //!
-//! A plan comes first, then its execution, so a dry run prints what a real run does. Nothing that an agent made is
+//! A plan comes first, then its execution, so a dry run prints the actions of a real run. No work of an agent is
 //! lost: the content of a worktree is kept before the worktree is removed.
 #![expect(
     clippy::disallowed_methods,
@@ -52,7 +52,7 @@ const MOST_EVENTS: usize = 10_000;
 pub enum Action {
     /// End the processes of a run that has no supervisor any more.
     EndRun { run: String },
-    /// Return a task whose holder is gone or whose lease expired.
+    /// Return a task after its holder died or its lease expired.
     GiveBack {
         task: TaskId,
         token: Option<Token>,
@@ -62,7 +62,7 @@ pub enum Action {
     },
     /// Restore a missing or unreadable lease file from the log.
     PutBackLease { task: TaskId, token: Token },
-    /// Remove a lease whose item is no longer in progress; `None` is the token of an unreadable one.
+    /// Remove the lease of an item that is no longer in progress; `None` is the token of an unreadable one.
     DropLease { task: TaskId, token: Option<Token> },
     /// Keep the content of an ended task's worktree, then remove the worktree.
     RemoveWorktree { task: TaskId, path: PathBuf },
@@ -78,7 +78,7 @@ pub enum Action {
     DeleteBranch { task: TaskId, branch: String },
     /// Remove the folder of a run that is too old, or for which there is no room.
     RemoveRun { run: String },
-    /// Remove a cell that was imported, or that could not be but whose item was completed.
+    /// Remove a cell that was imported, or the cell of a completed item that can't be imported.
     RemoveCell { run: String },
     /// Remove a temp file left by a crash.
     RemoveTemp { path: PathBuf },
@@ -167,26 +167,26 @@ pub enum Scope {
     All,
 }
 
-/// Clears what blocks other agents, and reports each action. Returns false if there was nothing to do, or another
+/// Clears all that blocks other agents, and reports each action. Returns false if there was nothing to do, or another
 /// reaper is at work.
 ///
 /// # Errors
 /// The board can't be read or written.
 pub fn clear(
-    site: &Workspace,
+    workspace: &Workspace,
     looks: &mut ExpiredLeases,
     tell: &mut dyn FnMut(&Action),
 ) -> Result<bool, Error> {
-    if plan(site, Scope::Leases, looks)?.is_empty() {
+    if plan(workspace, Scope::Leases, looks)?.is_empty() {
         return Ok(false);
     }
-    let Some(slot) = site.board.try_reap_slot()? else {
+    let Some(slot) = workspace.board.try_reap_slot()? else {
         return Ok(false);
     };
-    // Settling first shows what a crash has left half done.
-    site.board.settle()?;
-    for action in plan(site, Scope::Leases, looks)? {
-        if execute(site, &action, &slot)? {
+    // Settling first finishes changes that a crash interrupted.
+    workspace.board.settle()?;
+    for action in plan(workspace, Scope::Leases, looks)? {
+        if execute(workspace, &action, &slot)? {
             tell(&action);
         }
     }
@@ -195,16 +195,16 @@ pub fn clear(
 
 /// Returns the actions that are due.
 pub fn plan(
-    site: &Workspace,
+    workspace: &Workspace,
     scope: Scope,
     looks: &mut ExpiredLeases,
 ) -> Result<Vec<Action>, Error> {
     let now = clock::now();
     let mut actions = Vec::new();
-    let items = Items::of(site, scope, now)?;
+    let items = Items::of(workspace, scope, now)?;
     // Includes leases that can't be read at the moment.
-    let mut leased: HashSet<TaskId> = site.board.leased()?.into_iter().collect();
-    let mut leases = site.board.leases()?;
+    let mut leased: HashSet<TaskId> = workspace.board.leased()?.into_iter().collect();
+    let mut leases = workspace.board.leases()?;
     looks.retain(&leases);
     let has_file = |lost: &&Lease| leases.iter().any(|lease| lease.task == lost.task);
     let lost: Vec<Lease> = items
@@ -214,7 +214,7 @@ pub fn plan(
         .cloned()
         .collect();
     leased.extend(lost.iter().map(|lease| lease.task.clone()));
-    for task in site
+    for task in workspace
         .board
         .damaged_leases()?
         .into_iter()
@@ -256,7 +256,7 @@ pub fn plan(
         };
         // Its holder may have died before the lease named its work: its set-up may still run.
         let run = run_name(&lease.task, lease.token);
-        if is_open(site, &run) {
+        if is_open(workspace, &run) {
             actions.push(Action::EndRun { run });
         }
         match items.status(&lease.task) {
@@ -282,8 +282,8 @@ pub fn plan(
             continue;
         }
         // Only the document says that it is held: its lease was lost with the log, or a person typed that.
-        let runs = runs_of(&site.board, task)?;
-        if runs.is_empty() && site.board.is_only_typed(task)? {
+        let runs = runs_of(&workspace.board, task)?;
+        if runs.is_empty() && workspace.board.is_only_typed(task)? {
             continue;
         }
         let open = runs.into_iter().filter(|run| run.ended.is_none());
@@ -314,28 +314,28 @@ pub fn plan(
         items: *items,
     }));
     if scope != Scope::Leases {
-        plan_dead(site, &leases, &leased, &items, now, &mut actions)?;
+        plan_dead(workspace, &leases, &leased, &items, now, &mut actions)?;
         if scope == Scope::All {
-            plan_upkeep(site, &leased, &items, now, &mut actions)?;
+            plan_upkeep(workspace, &leased, &items, now, &mut actions)?;
         }
     }
     Ok(actions)
 }
 
 /// Returns true if the run has no recorded end, a cell, or live processes.
-fn is_open(site: &Workspace, run: &str) -> bool {
-    let has_no_end = run_of(&site.board, run).is_some_and(|metadata| metadata.ended.is_none());
-    has_no_end || Cell::of(site, run).is_there() || is_marked(&mark_of(site, run))
+fn is_open(workspace: &Workspace, run: &str) -> bool {
+    let has_no_end = run_of(&workspace.board, run).is_some_and(|metadata| metadata.ended.is_none());
+    has_no_end || Cell::of(workspace, run).is_there() || is_marked(&mark_of(workspace, run))
 }
 
 /// The items of all queues.
 struct Items {
     statuses: Vec<(TaskId, Status)>,
-    /// Leases whose files are missing or unreadable.
+    /// Leases with missing or unreadable files.
     lost: Vec<Lease>,
     /// Items that a person, and no claim, put in progress.
     own: HashSet<TaskId>,
-    /// Items whose back-off was written while the clock was ahead.
+    /// Items with a back-off from a time when the clock was ahead.
     ahead: Vec<TaskId>,
     /// When waiting items expire.
     expiries: Vec<Expiry>,
@@ -346,7 +346,7 @@ struct Items {
 }
 
 impl Items {
-    fn of(site: &Workspace, scope: Scope, now: Timestamp) -> Result<Items, Error> {
+    fn of(workspace: &Workspace, scope: Scope, now: Timestamp) -> Result<Items, Error> {
         let mut items = Items {
             statuses: Vec::new(),
             lost: Vec::new(),
@@ -357,15 +357,15 @@ impl Items {
             due: Vec::new(),
         };
         let mut waiting = HashSet::new();
-        let policy = archive_policy(site);
+        let policy = archive_policy(workspace);
         let at_least = match scope {
             // The whole archive is written each time.
             Scope::Leases => 1 + policy.keep.unwrap_or(0) / 4,
             Scope::Dead => usize::MAX,
             Scope::All => 0,
         };
-        for queue in site.board.queues()? {
-            let Ok(text) = site.board.read(&queue) else {
+        for queue in workspace.board.queues()? {
+            let Ok(text) = workspace.board.read(&queue) else {
                 items.is_all = false;
                 continue;
             };
@@ -381,8 +381,8 @@ impl Items {
                 let Some(id) = &item.id else { continue };
                 if item.aside {
                     items.own.insert(id.clone());
-                } else if site.board.has_lost_lease(id)
-                    && let Some(lost) = site.board.lost_lease(&document.task_of(item))?
+                } else if workspace.board.has_lost_lease(id)
+                    && let Some(lost) = workspace.board.lost_lease(&document.task_of(item))?
                 {
                     items.lost.push(lost);
                 }
@@ -401,13 +401,13 @@ impl Items {
                     .filter(waits)
                     .filter_map(|item| item.id.clone()),
             );
-            items.expiries.extend(expiries_in(site, &document)?);
-            let due = site
+            items.expiries.extend(expiries_in(workspace, &document)?);
+            let due = workspace
                 .board
                 .due_for_archive(&text, &document, &policy, now, at_least)?;
             items.due.extend((due > 0).then_some((queue.id, due)));
         }
-        items.ahead = told_ahead(site, waiting, now)?;
+        items.ahead = told_ahead(workspace, waiting, now)?;
         Ok(items)
     }
 
@@ -419,9 +419,9 @@ impl Items {
     }
 }
 
-/// Returns those of the `waiting` tasks whose last event in the log lies in the future and is not a person's.
+/// Returns those of the `waiting` tasks with a last event in the log that lies in the future and is not a person's.
 fn told_ahead(
-    site: &Workspace,
+    workspace: &Workspace,
     mut waiting: HashSet<TaskId>,
     now: Timestamp,
 ) -> Result<Vec<TaskId>, Error> {
@@ -429,7 +429,7 @@ fn told_ahead(
     if waiting.is_empty() {
         return Ok(ahead);
     }
-    walk_log(&site.board, None, &mut |entry| {
+    walk_log(&workspace.board, None, &mut |entry| {
         if let Some(task) = entry.task.filter(|task| waiting.remove(task)) {
             let is_ahead = (entry.time - now).num_seconds() > CLOCK_SECONDS;
             ahead.extend(Some(task).filter(|_| is_ahead && entry.agent.as_deref() != Some(HAND)));
@@ -440,8 +440,8 @@ fn told_ahead(
     Ok(ahead)
 }
 
-fn archive_policy(site: &Workspace) -> Policy {
-    let settings = &site.config.archive;
+fn archive_policy(workspace: &Workspace) -> Policy {
+    let settings = &workspace.config.archive;
     let after = TimeDelta::from_std(settings.after.duration())
         .ok()
         .filter(|after| !after.is_zero());
@@ -453,7 +453,7 @@ fn archive_policy(site: &Workspace) -> Policy {
 }
 
 fn plan_dead(
-    site: &Workspace,
+    workspace: &Workspace,
     leases: &[Lease],
     leased: &HashSet<TaskId>,
     items: &Items,
@@ -464,38 +464,38 @@ fn plan_dead(
         .iter()
         .filter_map(|lease| Some(lease.work.as_ref()?.run.as_str()))
         .collect();
-    let marked = marked_runs(site);
+    let marked = marked_runs(workspace);
     for run in &marked {
         let is_open = |run: Metadata| run.ended.is_none() || run.damaged;
         let is_dead =
-            run_of(&site.board, run).is_some_and(is_open) && !live_runs.contains(run.as_str());
+            run_of(&workspace.board, run).is_some_and(is_open) && !live_runs.contains(run.as_str());
         let planned = Action::EndRun { run: run.clone() };
         if is_dead && !actions.contains(&planned) {
             actions.push(planned);
         }
     }
-    for run in left_cells(&site.board) {
+    for run in left_cells(&workspace.board) {
         let is_held = leases
             .iter()
             .any(|lease| run_name(&lease.task, lease.token) == run);
-        let is_known = run_of(&site.board, &run).is_some();
+        let is_known = run_of(&workspace.board, &run).is_some();
         let planned = Action::EndRun { run };
         if !is_held && is_known && !actions.contains(&planned) {
             actions.push(planned);
         }
     }
-    if marked.iter().any(|run| run == INTEGRATION) && site.board.try_merge_slot()?.is_some() {
+    if marked.iter().any(|run| run == INTEGRATION) && workspace.board.try_merge_slot()?.is_some() {
         actions.push(Action::EndRun {
             run: INTEGRATION.to_owned(),
         });
     }
-    let folder = site.board.path("worktrees");
+    let folder = workspace.board.path("worktrees");
     let mut worktrees = children(&folder);
     // A killed removal may leave only git's registration.
-    worktrees.extend(site.repository()?.worktrees_in(&folder)?);
+    worktrees.extend(workspace.repository()?.worktrees_in(&folder)?);
     worktrees.sort();
     worktrees.dedup();
-    if site.config.worktree.keep {
+    if workspace.config.worktree.keep {
         worktrees.clear();
     }
     for path in worktrees {
@@ -510,15 +510,15 @@ fn plan_dead(
             actions.push(Action::RemoveWorktree { task, path });
         }
     }
-    for agent in site.board.agents() {
+    for agent in workspace.board.agents() {
         let is_stale =
             life(&agent.holder) == Life::Unknown && (now - agent.heartbeat_at).num_minutes() > 60;
         if life(&agent.holder) == Life::Gone || is_stale {
             actions.push(Action::RemoveAgent { name: agent.name });
         }
     }
-    let branch = format!("refs/heads/{}", site.integration());
-    let locks = site
+    let branch = format!("refs/heads/{}", workspace.integration());
+    let locks = workspace
         .repository()?
         .stale_locks(&folder, &[branch.as_str()])?;
     actions.extend(locks.into_iter().map(|path| Action::RemoveLock { path }));
@@ -526,24 +526,24 @@ fn plan_dead(
 }
 
 fn plan_upkeep(
-    site: &Workspace,
+    workspace: &Workspace,
     leased: &HashSet<TaskId>,
     items: &Items,
     now: Timestamp,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
-    plan_branches(site, leased, items, actions)?;
+    plan_branches(workspace, leased, items, actions)?;
     actions.extend(
-        spent_runs(site, runs(&site.board)?, now)?
+        spent_runs(workspace, runs(&workspace.board)?, now)?
             .into_iter()
             .map(|run| Action::RemoveRun { run }),
     );
-    for cell in cells_aside(&site.board) {
-        if cell_may_go(site, &cell)? {
+    for cell in cells_aside(&workspace.board) {
+        if cell_may_go(workspace, &cell)? {
             actions.push(Action::RemoveCell { run: cell.run });
         }
     }
-    let mut temps: Vec<PathBuf> = folders_of_files(site)?
+    let mut temps: Vec<PathBuf> = folders_of_files(workspace)?
         .iter()
         .flat_map(|folder| children(folder))
         .collect();
@@ -559,28 +559,29 @@ fn plan_upkeep(
 
 /// Plans to delete fully merged branches of ended items. A person's own branches are never among these.
 fn plan_branches(
-    site: &Workspace,
+    workspace: &Workspace,
     leased: &HashSet<TaskId>,
     items: &Items,
     actions: &mut Vec<Action>,
 ) -> Result<(), Error> {
     let (archived, held) = (
-        Archived::of(&site.board),
-        site.repository()?.held_branches()?,
+        Archived::of(&workspace.board),
+        workspace.repository()?.held_branches()?,
     );
-    for branch in site.repository()?.branches(ITEM_BRANCHES)? {
+    for branch in workspace.repository()?.branches(ITEM_BRANCHES)? {
         let Some(id) = branch
             .strip_prefix(ITEM_BRANCHES)
             .and_then(|id| id.parse::<TaskId>().ok())
         else {
             continue;
         };
-        if leased.contains(&id) || held.contains(&branch) || site.board.worktree(&id).exists() {
+        if leased.contains(&id) || held.contains(&branch) || workspace.board.worktree(&id).exists()
+        {
             continue;
         }
         let status = items.status(&id).or_else(|| archived.status_of(&id));
         if status.is_some_and(Status::is_ended)
-            && worktree::merged_branch(site, &Task::new(id.clone(), ""))?.is_some()
+            && worktree::merged_branch(workspace, &Task::new(id.clone(), ""))?.is_some()
         {
             actions.push(Action::DeleteBranch { task: id, branch });
         }
@@ -589,7 +590,7 @@ fn plan_branches(
 }
 
 /// Returns the folders where files are replaced, or where folders are hidden before they are deleted.
-fn folders_of_files(site: &Workspace) -> Result<Vec<PathBuf>, Error> {
+fn folders_of_files(workspace: &Workspace) -> Result<Vec<PathBuf>, Error> {
     let mut folders: Vec<PathBuf> = [
         "",
         "runs",
@@ -599,10 +600,10 @@ fn folders_of_files(site: &Workspace) -> Result<Vec<PathBuf>, Error> {
         "quota",
         "worktrees",
     ]
-    .map(|name| site.board.path(name))
+    .map(|name| workspace.board.path(name))
     .to_vec();
-    folders.extend(["", "seen", "leases", "slots"].map(|name| site.board.private(name)));
-    let queues = site.board.queues()?;
+    folders.extend(["", "seen", "leases", "slots"].map(|name| workspace.board.private(name)));
+    let queues = workspace.board.queues()?;
     folders.extend(
         queues
             .iter()
@@ -610,7 +611,7 @@ fn folders_of_files(site: &Workspace) -> Result<Vec<PathBuf>, Error> {
     );
     for name in ["runs", "inbox"] {
         folders.extend(
-            children(&site.board.path(name))
+            children(&workspace.board.path(name))
                 .into_iter()
                 .filter(|path| path.is_dir()),
         );
@@ -620,58 +621,61 @@ fn folders_of_files(site: &Workspace) -> Result<Vec<PathBuf>, Error> {
 
 /// Executes the action, unless it is no longer due. Returns true if it was done, or would be in a dry run. The caller
 /// holds the board's reap slot, so two reapers never work on the same worktree.
-pub fn execute(site: &Workspace, action: &Action, _slot: &Slot) -> Result<bool, Error> {
-    if site.board.is_dry() {
+pub fn execute(workspace: &Workspace, action: &Action, _slot: &Slot) -> Result<bool, Error> {
+    if workspace.board.is_dry() {
         return Ok(true);
     }
     match action {
-        Action::EndRun { run } => end_run(site, run),
+        Action::EndRun { run } => end_run(workspace, run),
         Action::GiveBack {
             task,
             token,
             blame,
             why,
             ..
-        } => give_back(site, task, *token, *blame, why),
-        Action::PutBackLease { task, token } => Ok(site.board.put_back_lease(task, *token)?),
-        Action::DropLease { task, token } => Ok(site.board.drop_stray_lease(task, *token)?),
-        Action::EndBackOff { task } => submit(site, task, &Event::Resume { reason: None }),
+        } => give_back(workspace, task, *token, *blame, why),
+        Action::PutBackLease { task, token } => Ok(workspace.board.put_back_lease(task, *token)?),
+        Action::DropLease { task, token } => Ok(workspace.board.drop_stray_lease(task, *token)?),
+        Action::EndBackOff { task } => submit(workspace, task, &Event::Resume { reason: None }),
         Action::Expire { task, why } => submit(
-            site,
+            workspace,
             task,
             &Event::Expire {
                 reason: why.clone(),
             },
         ),
-        Action::RemoveWorktree { task, .. } => remove_worktree(site, task),
-        Action::DeleteBranch { task, .. } => match site.board.task(task) {
+        Action::RemoveWorktree { task, .. } => remove_worktree(workspace, task),
+        Action::DeleteBranch { task, .. } => match workspace.board.task(task) {
             Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {
-                worktree::delete_merged_branch(site, &found.task)
+                worktree::delete_merged_branch(workspace, &found.task)
             }
             _ => Ok(false),
         },
-        Action::RemoveRun { run } => remove_run(site, run),
-        Action::RemoveCell { run } => remove_cells(site, run),
+        Action::RemoveRun { run } => remove_run(workspace, run),
+        Action::RemoveCell { run } => remove_cells(workspace, run),
         Action::RemoveAgent { name } => {
             // Another agent may use the name by now.
             let is_back =
                 |agent: &AgentFile| agent.name == *name && life(&agent.holder) == Life::Alive;
-            if site.board.agents().iter().any(is_back) {
+            if workspace.board.agents().iter().any(is_back) {
                 return Ok(false);
             }
-            site.board.remove_agent(name);
+            workspace.board.remove_agent(name);
             Ok(true)
         }
         Action::Archive { queue, .. } => {
             // An editor may have moved the file away for a moment.
-            let Ok(queue) = site.board.queue_by_id(queue) else {
+            let Ok(queue) = workspace.board.queue_by_id(queue) else {
                 return Ok(false);
             };
-            Ok(site.board.archive(&queue, &archive_policy(site))? > 0)
+            Ok(workspace
+                .board
+                .archive(&queue, &archive_policy(workspace))?
+                > 0)
         }
-        // A folder here is a removed worktree, say, whose content was kept before.
+        // A folder here is a removed worktree, say: its content was kept before.
         Action::RemoveTemp { path } if path.is_dir() => remove_folder(path),
-        Action::RemoveLock { path } => Ok(site.repository()?.remove_stale_lock(path)?),
+        Action::RemoveLock { path } => Ok(workspace.repository()?.remove_stale_lock(path)?),
         Action::RemoveTemp { path } => match fs::remove_file(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
             removed => removed.map(|()| true).map_err(Error::io("remove", path)),
@@ -679,51 +683,63 @@ pub fn execute(site: &Workspace, action: &Action, _slot: &Slot) -> Result<bool, 
     }
 }
 
-fn end_run(site: &Workspace, run: &str) -> Result<bool, Error> {
+fn end_run(workspace: &Workspace, run: &str) -> Result<bool, Error> {
     if run == INTEGRATION {
         // The slot's next holder has ended these processes, and its own must live.
-        let Some(_slot) = site.board.try_merge_slot()? else {
+        let Some(_slot) = workspace.board.try_merge_slot()? else {
             return Ok(false);
         };
-        return end_processes(site, run).map(|()| true);
+        return end_processes(workspace, run).map(|()| true);
     }
     let task = run.rsplit_once('@').and_then(|(task, _)| task.parse().ok());
-    let lease = task.and_then(|task| site.board.lease(&task).ok().flatten());
+    let lease = task.and_then(|task| workspace.board.lease(&task).ok().flatten());
     let lease = lease.filter(|lease| run_name(&lease.task, lease.token) == run);
     // Its holder may have renewed the lease after all.
     if lease.is_some_and(|lease| life(&lease.holder) != Life::Gone && lease.is_live(clock::now())) {
         return Ok(false);
     }
-    end_processes(site, run)?;
-    if let Some(metadata) = run_of(&site.board, run) {
-        take_over(site, &metadata.task, &metadata)?;
+    end_processes(workspace, run)?;
+    if let Some(metadata) = run_of(&workspace.board, run) {
+        take_over(workspace, &metadata.task, &metadata)?;
     }
-    end_of_dead(site, run)?;
+    end_of_dead(workspace, run)?;
     Ok(true)
 }
 
 fn give_back(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &TaskId,
     token: Option<Token>,
     blame: Blame,
     why: &str,
 ) -> Result<bool, Error> {
-    let lease = site.board.task(task).ok().and_then(|found| found.lease);
+    let lease = workspace
+        .board
+        .task(task)
+        .ok()
+        .and_then(|found| found.lease);
     let role = lease
         .as_ref()
         .map(|lease| lease.role.as_str())
         .unwrap_or_default();
     // A role with one try has used it once the agent program was about to start, however it ended.
     let has_begun = lease.as_ref().is_some_and(|lease| lease.work.is_some());
-    let is_spent = has_begun && site.config.roles.get(role).is_some_and(|role| role.once);
+    let is_spent = has_begun
+        && workspace
+            .config
+            .roles
+            .get(role)
+            .is_some_and(|role| role.once);
     let blame = if is_spent { Blame::Agent } else { blame };
     let (policy, most) = match blame {
         Blame::Agent => (
-            &site.config.outcomes.failed,
-            most_attempts(site, &site.board.task(task)?.task, role),
+            &workspace.config.outcomes.failed,
+            most_attempts(workspace, &workspace.board.task(task)?.task, role),
         ),
-        Blame::Nobody => (&site.config.outcomes.killed, site.config.max_returns),
+        Blame::Nobody => (
+            &workspace.config.outcomes.killed,
+            workspace.config.max_returns,
+        ),
     };
     let nth = lease.as_ref().map_or(1, |lease| lease.attempt);
     let not_before = if blame == Blame::Agent {
@@ -742,15 +758,15 @@ fn give_back(
         },
         reason: why.to_owned(),
     };
-    submit(site, task, &event)
+    submit(workspace, task, &event)
 }
 
 /// Submits the event. Returns false if it is no longer due.
-fn submit(site: &Workspace, task: &TaskId, event: &Event) -> Result<bool, Error> {
-    match site.board.submit(task, event, &Note::default()) {
+fn submit(workspace: &Workspace, task: &TaskId, event: &Event) -> Result<bool, Error> {
+    match workspace.board.submit(task, event, &Note::default()) {
         Ok(done) => {
             if done.task.status() == Status::Dead {
-                worktree::clear_ended(site, &done.task)?;
+                worktree::clear_ended(workspace, &done.task)?;
             }
             Ok(true)
         }
@@ -765,28 +781,28 @@ fn submit(site: &Workspace, task: &TaskId, event: &Event) -> Result<bool, Error>
 }
 
 /// Hides the folder first: if the reaper is killed in between, the rest is a temp folder.
-fn remove_run(site: &Workspace, run: &str) -> Result<bool, Error> {
-    if !may_go(site, run)? {
+fn remove_run(workspace: &Workspace, run: &str) -> Result<bool, Error> {
+    if !may_go(workspace, run)? {
         return Ok(false);
     }
-    let aside = site
+    let aside = workspace
         .board
         .path("runs")
         .join(format!("{}{run}", tavern_store::TEMP_PREFIX));
-    let folder = site.board.run_dir(run);
+    let folder = workspace.board.run_dir(run);
     fs::rename(&folder, &aside).map_err(Error::io("remove the run in", &folder))?;
     remove_folder(&aside)
 }
 
-fn remove_cells(site: &Workspace, run: &str) -> Result<bool, Error> {
+fn remove_cells(workspace: &Workspace, run: &str) -> Result<bool, Error> {
     // A cell is put aside only at the end of its import, which holds the slot.
-    let _slot = site.board.cell_slot()?;
+    let _slot = workspace.board.cell_slot()?;
     let mut was_removed = false;
-    for cell in cells_aside(&site.board)
+    for cell in cells_aside(&workspace.board)
         .into_iter()
         .filter(|cell| cell.run == run)
     {
-        was_removed |= cell_may_go(site, &cell)? && remove_folder(&cell.path)?;
+        was_removed |= cell_may_go(workspace, &cell)? && remove_folder(&cell.path)?;
     }
     Ok(was_removed)
 }
@@ -796,14 +812,14 @@ fn remove_folder(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn remove_worktree(site: &Workspace, task: &TaskId) -> Result<bool, Error> {
+fn remove_worktree(workspace: &Workspace, task: &TaskId) -> Result<bool, Error> {
     // A person may have reopened the item, and an agent taken it.
-    match site.board.task(task) {
+    match workspace.board.task(task) {
         Ok(found) if found.task.status().is_ended() && found.lease.is_none() => {}
-        Err(tavern_store::Error::NoTask(_)) if site.board.lease(task)?.is_none() => {}
+        Err(tavern_store::Error::NoTask(_)) if workspace.board.lease(task)?.is_none() => {}
         _ => return Ok(false),
     }
-    worktree::clear(site, &Task::new(task.clone(), ""))?;
+    worktree::clear(workspace, &Task::new(task.clone(), ""))?;
     Ok(true)
 }
 

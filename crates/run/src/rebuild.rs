@@ -1,4 +1,4 @@
-//! Rebuilds the files of a run's folder from its other files, the log and git, and reports what can't be rebuilt.
+//! Rebuilds the files of a run's folder from its other files, the log and git, and reports files that can't be rebuilt.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -28,29 +28,29 @@ pub struct Rebuilt {
 }
 
 /// Writes the files that are missing, empty or torn, and no others. Returns an empty result for a run that is gone.
-pub fn rebuild(site: &Workspace, run: &str) -> Result<Rebuilt, Error> {
+pub fn rebuild(workspace: &Workspace, run: &str) -> Result<Rebuilt, Error> {
     let mut rebuilt = Rebuilt::default();
-    let Some(metadata) = run_of(&site.board, run) else {
+    let Some(metadata) = run_of(&workspace.board, run) else {
         return Ok(rebuilt);
     };
-    let lease = site.board.lease(&metadata.task)?;
+    let lease = workspace.board.lease(&metadata.task)?;
     if lease.is_some_and(|lease| lease.token == metadata.token) {
         rebuilt.runs = true;
         return Ok(rebuilt);
     }
-    let artifacts = Artifacts::create(&site.board, run)?;
+    let artifacts = Artifacts::create(&workspace.board, run)?;
     let mut mend = |name: &str, text: &str| {
         if artifacts.mend(name, text)? {
             rebuilt.made.insert(name.to_owned());
         }
         Ok::<_, Error>(())
     };
-    let said = reread(site, &artifacts, &metadata, &mut mend)?;
+    let said = reread(workspace, &artifacts, &metadata, &mut mend)?;
     mend(RESULT, &excerpt(&said, MOST_ANSWER))?;
-    let (base, tip) = ends(site, &metadata)?;
+    let (base, tip) = ends(workspace, &metadata)?;
     let patch = base
         .zip(tip.as_ref())
-        .map(|(base, tip)| patch(site, &base, tip));
+        .map(|(base, tip)| patch(workspace, &base, tip));
     if let Some(Some(patch)) = &patch {
         mend(PATCH, patch)?;
     }
@@ -96,12 +96,12 @@ fn lost(artifacts: &Artifacts, run: &Metadata) -> BTreeSet<String> {
 
 /// Returns the agent's last message from its log, and restores the files of its tool calls on the way.
 fn reread(
-    site: &Workspace,
+    workspace: &Workspace,
     artifacts: &Artifacts,
     run: &Metadata,
     mend: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
 ) -> Result<String, Error> {
-    let role = site.config.roles.get(&run.role);
+    let role = workspace.config.roles.get(&run.role);
     let form = role.and_then(|role| form_of(role.does));
     let (mut calls, mut written) = (ToolCalls::default(), Ok(()));
     let thread = artifacts.path(THREAD_LOG);
@@ -120,14 +120,17 @@ fn reread(
 }
 
 /// Returns the commits at which the run's work began and ended. The end of an item's last run is the tip of its branch.
-fn ends(site: &Workspace, run: &Metadata) -> Result<(Option<CommitId>, Option<CommitId>), Error> {
+fn ends(
+    workspace: &Workspace,
+    run: &Metadata,
+) -> Result<(Option<CommitId>, Option<CommitId>), Error> {
     let base = run.base.as_ref().and_then(|base| base.parse().ok());
     let tip = match (&run.commit, &run.branch) {
         (Some(commit), _) => commit.parse().ok(),
         (None, Some(branch)) if run.damaged => {
-            let all = runs_of(&site.board, &run.task)?;
+            let all = runs_of(&workspace.board, &run.task)?;
             let is_last = all.last().is_some_and(|last| last.token == run.token);
-            let tip = site.repository()?.branch_tip(branch)?;
+            let tip = workspace.repository()?.branch_tip(branch)?;
             tip.filter(|_| is_last)
         }
         (None, _) => None,

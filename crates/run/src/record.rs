@@ -26,7 +26,7 @@ use tavern_sys::process::excerpt::excerpt;
 
 pub use super::metadata::{Metadata, run_name};
 
-/// The reason recorded for a run whose end was not observed.
+/// The recorded reason of a run without an observed end.
 pub(super) const DEAD_SUPERVISOR: &str = "its supervisor died";
 
 /// The most denials kept of a run, and the most bytes of each.
@@ -48,19 +48,23 @@ fn keep_delivered(artifacts: &Artifacts, job: &Job) -> Result<(), Error> {
 
 /// The only writer of a run's `metadata.json`. The file is replaced as a whole after each event.
 pub struct Record<'a> {
-    site: &'a Workspace,
+    workspace: &'a Workspace,
     artifacts: Artifacts,
     metadata: Metadata,
 }
 
 impl<'a> Record<'a> {
     /// Begins the record of a new run for `job`.
-    pub fn begin(site: &'a Workspace, metadata: Metadata, job: &Job) -> Result<Record<'a>, Error> {
+    pub fn begin(
+        workspace: &'a Workspace,
+        metadata: Metadata,
+        job: &Job,
+    ) -> Result<Record<'a>, Error> {
         // An earlier run of the same claim was killed: its usage must stay known.
-        close_run(site, &metadata.run)?;
-        let artifacts = Artifacts::create(&site.board, &metadata.run)?;
+        close_run(workspace, &metadata.run)?;
+        let artifacts = Artifacts::create(&workspace.board, &metadata.run)?;
         let record = Record {
-            site,
+            workspace,
             artifacts,
             metadata,
         };
@@ -71,11 +75,11 @@ impl<'a> Record<'a> {
     }
 
     /// Opens the record of an earlier run, perhaps of another process; `None` if nothing is known of it.
-    pub fn open(site: &'a Workspace, run: &str) -> Option<Record<'a>> {
-        let metadata = run_of(&site.board, run)?;
+    pub fn open(workspace: &'a Workspace, run: &str) -> Option<Record<'a>> {
+        let metadata = run_of(&workspace.board, run)?;
         Some(Record {
-            site,
-            artifacts: Artifacts::open(&site.board, run),
+            workspace,
+            artifacts: Artifacts::open(&workspace.board, run),
             metadata,
         })
     }
@@ -148,7 +152,7 @@ impl<'a> Record<'a> {
             .write(RESULT, &excerpt(&ended.result, MOST_ANSWER))?;
         self.artifacts.redact_logs()?;
         self.left(commit);
-        write_spent(self.site, self.metadata.spent(clock::now()))?;
+        write_spent(self.workspace, self.metadata.spent(clock::now()))?;
         self.save()
     }
 
@@ -233,7 +237,12 @@ impl<'a> Record<'a> {
 
     /// Returns when it is known to have run last: a dead run may be found days later.
     fn last_seen(&self) -> Timestamp {
-        let lease = self.site.board.lease(&self.metadata.task).ok().flatten();
+        let lease = self
+            .workspace
+            .board
+            .lease(&self.metadata.task)
+            .ok()
+            .flatten();
         let beat = lease
             .filter(|lease| lease.token == self.metadata.token)
             .map(|lease| lease.heartbeat_at);
@@ -258,13 +267,13 @@ impl<'a> Record<'a> {
     fn close(&mut self, outcome: Outcome, summary: String, seen: Timestamp) -> Result<(), Error> {
         self.metadata.outcome = Some(outcome);
         self.metadata.summary = summary;
-        let recorded = recorded(self.site, &self.metadata);
+        let recorded = recorded(self.workspace, &self.metadata);
         // The last reported usage may be more than the program's own record has.
         if recorded.total() >= self.metadata.usage.total() {
             let usd = self.metadata.usage.usd.max(recorded.usd);
             self.metadata.usage = Usage { usd, ..recorded };
         }
-        write_spent(self.site, self.metadata.spent(seen))?;
+        write_spent(self.workspace, self.metadata.spent(seen))?;
         self.metadata.ended = Some(clock::now());
         self.metadata.damaged = false;
         self.save()
@@ -279,7 +288,7 @@ impl<'a> Record<'a> {
         };
         // The patch can be rebuilt, so a failed write is harmless.
         if let Some(Ok(base)) = self.metadata.base.as_ref().map(|base| base.parse())
-            && let Some(patch) = patch(self.site, &base, commit)
+            && let Some(patch) = patch(self.workspace, &base, commit)
         {
             drop(self.artifacts.write(PATCH, &patch));
         }
@@ -297,14 +306,14 @@ pub fn last_output(board: &Board, run: &str) -> Option<Timestamp> {
 }
 
 /// Records the usage of a run; the first time also the usage of the runs before.
-fn write_spent(site: &Workspace, spent: Spent) -> Result<(), Error> {
-    let mut all = if site.board.has_spent() {
+fn write_spent(workspace: &Workspace, spent: Spent) -> Result<(), Error> {
+    let mut all = if workspace.board.has_spent() {
         Vec::new()
     } else {
-        spent_before(&site.board)
+        spent_before(&workspace.board)
     };
     all.push(spent);
-    site.board.write_spent(&all)
+    workspace.board.write_spent(&all)
 }
 
 /// Returns the usage of the runs that have ended.
@@ -339,35 +348,36 @@ pub fn is_over(folder: &Path) -> bool {
     serde_json::from_slice(&text).is_ok_and(|run: Metadata| run.ended.is_some())
 }
 
-/// Records the end of a run whose supervisor died.
-pub fn close_run(site: &Workspace, run: &str) -> Result<(), Error> {
-    Record::open(site, run).map_or(Ok(()), |mut record| {
+/// Records the end of a run after its supervisor died.
+pub fn close_run(workspace: &Workspace, run: &str) -> Result<(), Error> {
+    Record::open(workspace, run).map_or(Ok(()), |mut record| {
         record.died(Outcome::Killed, DEAD_SUPERVISOR)
     })
 }
 
 /// Returns the usage of a run without supervisor, from its program's own record.
-fn recorded(site: &Workspace, run: &Metadata) -> Usage {
-    let (Some(session), Ok(role)) = (&run.session, site.role(&run.role)) else {
+fn recorded(workspace: &Workspace, run: &Metadata) -> Usage {
+    let (Some(session), Ok(role)) = (&run.session, workspace.role(&run.role)) else {
         return Usage::default();
     };
-    let Ok(program) = runner_named(&site.config, &run.runner, role) else {
+    let Ok(program) = runner_named(&workspace.config, &run.runner, role) else {
         return Usage::default();
     };
-    let env = environment::of_agents(&site.config, &run.runner, program.as_ref(), Vec::new());
+    let env = environment::of_agents(&workspace.config, &run.runner, program.as_ref(), Vec::new());
     program.recorded(session, &env, run.started)
 }
 
 /// Returns the role in which the item was worked, even if the item names another now. Work without a run has the
 /// item's.
-pub fn role_of_work(site: &Workspace, task: &Task) -> Result<String, Error> {
+pub fn role_of_work(workspace: &Workspace, task: &Task) -> Result<String, Error> {
     let does = |run: &Metadata| {
-        site.config
+        workspace
+            .config
             .roles
             .get(&run.role)
             .is_none_or(|role| role.does == Does::Work)
     };
-    let last = runs_of(&site.board, &task.id)?
+    let last = runs_of(&workspace.board, &task.id)?
         .into_iter()
         .rfind(does)
         .map(|run| run.role);
@@ -486,8 +496,8 @@ fn summary(text: &str) -> String {
 const PATCH_LIMIT: usize = 4 << 20;
 
 /// Returns the text of `diff.patch`; `None` if git fails.
-pub(super) fn patch(site: &Workspace, base: &CommitId, tip: &CommitId) -> Option<String> {
-    let repository = site.repository().ok()?;
+pub(super) fn patch(workspace: &Workspace, base: &CommitId, tip: &CommitId) -> Option<String> {
+    let repository = workspace.repository().ok()?;
     // The diff starts at the fork, so that it does not revert merges made since the branch began.
     let fork = repository.fork(base, tip).ok().flatten();
     let patch = repository.diff(fork.as_ref().unwrap_or(base), tip, PATCH_LIMIT);

@@ -1,4 +1,4 @@
-//! Recovers the record of a run whose `metadata.json` is torn, empty or gone. Its sources are its name, its lease, the
+//! Recovers the record of a run with a torn, empty or missing `metadata.json`. Its sources are its name, its lease, the
 //! log, its recorded usage and its program's output. Writes nothing.
 
 use tavern_core::event::Kind;

@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Follows the learnings of other agents while one agent runs.
 pub(super) struct Relay<'a> {
-    site: &'a Workspace,
+    workspace: &'a Workspace,
     task: &'a Task,
     run: String,
     /// Older learnings were known when the prompt was written.
@@ -41,7 +41,7 @@ pub(super) struct Relay<'a> {
 impl<'a> Relay<'a> {
     /// Begins the relay for an agent that starts now with the prompt of `brief`.
     pub(super) fn begin(
-        site: &'a Workspace,
+        workspace: &'a Workspace,
         task: &'a Task,
         run: &Metadata,
         brief: &PromptContext<'_>,
@@ -50,7 +50,7 @@ impl<'a> Relay<'a> {
         let (since, seen) = (clock::whole_seconds(run.started.into()), brief.seen());
         let (has_news, delivered, times) = Default::default();
         Relay {
-            site,
+            workspace,
             task,
             run: run.run.clone(),
             since,
@@ -66,7 +66,7 @@ impl<'a> Relay<'a> {
     pub(super) fn look(&mut self) {
         let seen = self.seen;
         // If the log can't be read now, the next event reads it.
-        drop(walk_log(&self.site.board, None, &mut |entry| {
+        drop(walk_log(&self.workspace.board, None, &mut |entry| {
             let is_new = entry.seq > seen;
             self.seen = self.seen.max(entry.seq);
             self.has_news |= is_new && entry.kind == Kind::Learned;
@@ -101,7 +101,7 @@ impl<'a> Relay<'a> {
                 && learning.run.as_ref() != Some(&self.run)
                 && !self.known.contains(id)
         };
-        let mut found = message_for(self.site, self.task, is_new).collect::<VecDeque<_>>();
+        let mut found = message_for(self.workspace, self.task, is_new).collect::<VecDeque<_>>();
         while self.pause().is_zero()
             && let Some(learned) = found.pop_front()
         {

@@ -19,7 +19,7 @@ use tavern_store::{Claimed, Entry, Quota};
 use tavern_sys::clock;
 
 /// Returns the event that reports `result` for its holder.
-pub fn event(site: &Workspace, held: &Claimed, result: &RunResult) -> Event {
+pub fn event(workspace: &Workspace, held: &Claimed, result: &RunResult) -> Event {
     let (task, token) = (&held.task, held.lease.token);
     match result {
         RunResult::Passed {
@@ -27,7 +27,7 @@ pub fn event(site: &Workspace, held: &Claimed, result: &RunResult) -> Event {
             reason,
             shown_by,
         } => {
-            let reviewers = task.reviewers(&site.config.review);
+            let reviewers = task.reviewers(&workspace.config.review);
             let asks = (*shown_by == ShownBy::Nothing).then(|| reason.clone());
             Event::Submit {
                 token,
@@ -40,11 +40,11 @@ pub fn event(site: &Workspace, held: &Claimed, result: &RunResult) -> Event {
             token,
             children: children.clone(),
         },
-        RunResult::Reviewed { verdict, .. } => judged(site, held, verdict),
+        RunResult::Reviewed { verdict, .. } => judged(workspace, held, verdict),
         RunResult::Planned { plan, .. } => Event::Plan {
             token,
             plan: plan.clone(),
-            to: plan::lane(site, task),
+            to: plan::lane(workspace, task),
         },
         RunResult::Asks(question) => Event::Ask {
             token,
@@ -53,7 +53,7 @@ pub fn event(site: &Workspace, held: &Claimed, result: &RunResult) -> Event {
         RunResult::Refuted(reason) => {
             let (outcome, reason) = (Outcome::Failed, reason.clone());
             given_back(
-                site,
+                workspace,
                 held,
                 &RunFailure {
                     outcome,
@@ -63,20 +63,20 @@ pub fn event(site: &Workspace, held: &Claimed, result: &RunResult) -> Event {
                 },
             )
         }
-        RunResult::Failed(failure) => given_back(site, held, failure),
+        RunResult::Failed(failure) => given_back(workspace, held, failure),
     }
 }
 
-fn given_back(site: &Workspace, held: &Claimed, failure: &RunFailure) -> Event {
-    let policy = policy(site, failure.outcome);
+fn given_back(workspace: &Workspace, held: &Claimed, failure: &RunFailure) -> Event {
+    let policy = policy(workspace, failure.outcome);
     let retry = retry(
-        site,
+        workspace,
         &held.task,
         policy,
         failure.resets_at,
         &held.lease.role,
     );
-    // The task waits for its closed runner: a person who opens the runner also frees the task.
+    // The task waits for its closed runner: opening the runner by hand also frees the task.
     let not_before = retry.not_before.filter(|_| failure.runner.is_none());
     let (token, retry, reason) = (
         held.lease.token,
@@ -100,13 +100,13 @@ fn given_back(site: &Workspace, held: &Claimed, failure: &RunFailure) -> Event {
     }
 }
 
-/// Closes the runner whose provider failed, for every agent of the board: until the provider's own time, else for the
+/// Closes the failed provider's runner, for every agent of the board: until the provider's own time, else for the
 /// outcome's back-off. Returns it if it was open before.
 ///
 /// # Errors
 /// The board can't be written.
 pub fn close_runner(
-    site: &Workspace,
+    workspace: &Workspace,
     result: &RunResult,
 ) -> Result<Option<(String, Quota)>, Error> {
     let RunResult::Failed(RunFailure {
@@ -120,18 +120,20 @@ pub fn close_runner(
     };
     let now = clock::now();
     let until = resets_at
-        .or_else(|| back_off(policy(site, *outcome).wait(in_a_row(site, runner, *outcome))))
+        .or_else(|| {
+            back_off(policy(workspace, *outcome).wait(in_a_row(workspace, runner, *outcome)))
+        })
         .unwrap_or(now);
     let quota = Quota {
         closed_until: until + jitter(until - now),
         reason: reason.clone(),
         needs_person: *outcome == Outcome::Auth,
     };
-    let was_closed = site.board.quota(runner, now).is_some();
-    site.board.close_runner(runner, &quota, now)?;
+    let was_closed = workspace.board.quota(runner, now).is_some();
+    workspace.board.close_runner(runner, &quota, now)?;
     if quota.needs_person && !was_closed {
         let cause = Some(format!("{runner}: {reason}"));
-        site.board.note(Entry {
+        workspace.board.note(Entry {
             cause,
             ..Entry::new(Kind::Closed, now)
         })?;
@@ -144,9 +146,9 @@ const MOST_IN_A_ROW: usize = 100;
 
 /// Returns how often runs of `runner` have ended with `outcome`, one after the other, since they last ended otherwise. Runs
 /// at the same time met the same failure.
-fn in_a_row(site: &Workspace, runner: &str, outcome: Outcome) -> u32 {
+fn in_a_row(workspace: &Workspace, runner: &str, outcome: Outcome) -> u32 {
     let is_of = |run: &Metadata| run.runner == runner && run.outcome.is_some();
-    let runs = newest_runs(&site.board, MOST_IN_A_ROW, &is_of).unwrap_or_default();
+    let runs = newest_runs(&workspace.board, MOST_IN_A_ROW, &is_of).unwrap_or_default();
     let (mut count, mut before) = (0, None);
     let failed = runs
         .iter()
@@ -165,11 +167,11 @@ const FULL: f64 = 0.95;
 
 /// Closes `runner` until its provider allows more, if `windows` show that hardly anything is left. Returns the quota if
 /// the runner was open before.
-pub fn close_window(site: &Workspace, runner: &str, windows: &[RateWindow]) -> Option<Quota> {
+pub fn close_window(workspace: &Workspace, runner: &str, windows: &[RateWindow]) -> Option<Quota> {
     let now = clock::now();
     let full = full_window(windows, now)?;
     let ends = Timestamp::from_timestamp(full.resets_at, 0)?;
-    let was_closed = site.board.quota(runner, now).is_some();
+    let was_closed = workspace.board.quota(runner, now).is_some();
     let quota = Quota {
         closed_until: ends + jitter(ends - now),
         reason: format!(
@@ -179,7 +181,8 @@ pub fn close_window(site: &Workspace, runner: &str, windows: &[RateWindow]) -> O
         needs_person: false,
     };
     // A failed write is harmless: the provider itself refuses later.
-    site.board
+    workspace
+        .board
         .close_runner(runner, &quota, now)
         .ok()
         .filter(|()| !was_closed)
@@ -203,31 +206,40 @@ fn jitter(wait: TimeDelta) -> TimeDelta {
 }
 
 /// Returns the event for approved work that could not be integrated.
-pub fn sent_back(site: &Workspace, task: &Task, policy: &OutcomePolicy, reason: &str) -> Event {
+pub fn sent_back(
+    workspace: &Workspace,
+    task: &Task,
+    policy: &OutcomePolicy,
+    reason: &str,
+) -> Event {
     let role = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
     Event::SendBack {
-        retry: retry(site, task, policy, None, role),
+        retry: retry(workspace, task, policy, None, role),
         reason: reason.to_owned(),
     }
 }
 
 /// Returns how often the work on `task` may be rejected. A role with a single run gets no second one after a rejection.
-pub fn rounds(site: &Workspace, task: &Task) -> u32 {
+pub fn rounds(workspace: &Workspace, task: &Task) -> u32 {
     let name = task.role.as_deref().unwrap_or(DEFAULT_ROLE);
-    let is_once = site.config.roles.get(name).is_some_and(|role| role.once);
-    if is_once && most_attempts(site, task, name) <= 1 {
+    let is_once = workspace
+        .config
+        .roles
+        .get(name)
+        .is_some_and(|role| role.once);
+    if is_once && most_attempts(workspace, task, name) <= 1 {
         1
     } else {
-        site.config.rounds
+        workspace.config.rounds
     }
 }
 
-fn judged(site: &Workspace, held: &Claimed, verdict: &Verdict) -> Event {
+fn judged(workspace: &Workspace, held: &Claimed, verdict: &Verdict) -> Event {
     let review = Review {
         token: Some(held.lease.token),
         by: held.lease.agent.clone(),
         role: held.lease.role.clone(),
-        reviewers: held.task.reviewers(&site.config.review),
+        reviewers: held.task.reviewers(&workspace.config.review),
     };
     match verdict.verdict {
         Ruling::Approve => Event::Approve {
@@ -237,14 +249,14 @@ fn judged(site: &Workspace, held: &Claimed, verdict: &Verdict) -> Event {
         Ruling::Reject => Event::Reject {
             review,
             findings: verdict.words(),
-            most: rounds(site, &held.task),
+            most: rounds(workspace, &held.task),
         },
     }
 }
 
 /// Returns how a task is retried after a run without success. `role` is its holder's.
 pub fn retry(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     policy: &OutcomePolicy,
     resets_at: Option<Timestamp>,
@@ -253,13 +265,13 @@ pub fn retry(
     let (blame, most, nth) = if policy.attempt {
         (
             Blame::Agent,
-            most_attempts(site, task, role),
+            most_attempts(workspace, task, role),
             task.state.attempt,
         )
     } else {
         (
             Blame::Nobody,
-            site.config.max_returns,
+            workspace.config.max_returns,
             task.state.returns + 1,
         )
     };
@@ -267,19 +279,26 @@ pub fn retry(
     let most = if policy.retry { most } else { 0 };
     Retry {
         blame,
-        not_before: resets_at.or_else(|| back_off(wait(site, task, policy, nth, role))),
+        not_before: resets_at.or_else(|| back_off(wait(workspace, task, policy, nth, role))),
         most,
     }
 }
 
 /// Returns the back-off before the `nth` retry. The runner of a program at fault may set its own. A script is retried
 /// at once, unless the outcome's back-off is set.
-fn wait(site: &Workspace, task: &Task, policy: &OutcomePolicy, nth: u32, role: &str) -> Duration {
-    let runner = site
-        .config
-        .roles
-        .get(role)
-        .and_then(|role| site.config.runners.get(&site.runner_of(task, role)));
+fn wait(
+    workspace: &Workspace,
+    task: &Task,
+    policy: &OutcomePolicy,
+    nth: u32,
+    role: &str,
+) -> Duration {
+    let runner = workspace.config.roles.get(role).and_then(|role| {
+        workspace
+            .config
+            .runners
+            .get(&workspace.runner_of(task, role))
+    });
     let own = runner
         .and_then(|runner| runner.backoff(policy))
         .filter(|_| policy.attempt);
@@ -291,8 +310,8 @@ fn wait(site: &Workspace, task: &Task, policy: &OutcomePolicy, nth: u32, role: &
 }
 
 /// Returns the settings for an outcome that returns the task.
-pub fn policy(site: &Workspace, outcome: Outcome) -> &OutcomePolicy {
-    let outcomes = &site.config.outcomes;
+pub fn policy(workspace: &Workspace, outcome: Outcome) -> &OutcomePolicy {
+    let outcomes = &workspace.config.outcomes;
     match outcome {
         Outcome::Success | Outcome::Waiting | Outcome::Failed => &outcomes.failed,
         Outcome::Timeout => &outcomes.timeout,
@@ -311,11 +330,11 @@ pub fn policy(site: &Workspace, outcome: Outcome) -> &OutcomePolicy {
 }
 
 /// Returns the maximum of attempts: the item's, its queue's, the role's, or the board's.
-pub fn most_attempts(site: &Workspace, task: &Task, role: &str) -> u32 {
-    let of_role = || site.config.roles.get(role)?.max_attempts;
+pub fn most_attempts(workspace: &Workspace, task: &Task, role: &str) -> u32 {
+    let of_role = || workspace.config.roles.get(role)?.max_attempts;
     task.max_attempts
         .or_else(of_role)
-        .unwrap_or(site.config.max_attempts)
+        .unwrap_or(workspace.config.max_attempts)
 }
 
 /// Returns the end of a back-off that begins now.

@@ -75,7 +75,7 @@ pub enum ShownBy {
 pub struct RunFailure {
     pub outcome: Outcome,
     pub reason: String,
-    /// The runner whose provider failed or refused, and until when, if the provider reported that.
+    /// The runner, if its provider failed or refused, and until when, if the provider reported that.
     pub runner: Option<String>,
     pub resets_at: Option<Timestamp>,
 }

@@ -14,7 +14,7 @@ use tavern_store::Claimed;
 const TAKEN: &str = "verdict.json";
 
 /// Returns the commit to review; `None` for a task that needs no repository.
-pub fn commit(site: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> {
+pub fn commit(workspace: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> {
     if !task.worktree {
         return Ok(None);
     }
@@ -22,7 +22,7 @@ pub fn commit(site: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> 
     let Some(named) = task.commit() else {
         return nothing("it names no commit to look at: move it to the Pending lane".to_owned());
     };
-    let found = site.repository()?.commit_of(named)?;
+    let found = workspace.repository()?.commit_of(named)?;
     found.map_or_else(
         || nothing(format!("its commit {named} is not in the repository")),
         |commit| Ok(Some(commit)),
@@ -30,12 +30,12 @@ pub fn commit(site: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> 
 }
 
 /// Returns the commit that the item names, in full if the repository has it.
-pub fn named(site: &Workspace, task: &Task) -> Result<Option<String>, Error> {
+pub fn named(workspace: &Workspace, task: &Task) -> Result<Option<String>, Error> {
     let Some(named) = task.commit() else {
         return Ok(None);
     };
     // A commit typed by a person may be invalid.
-    let found = site.repository()?.commit_of(named).ok().flatten();
+    let found = workspace.repository()?.commit_of(named).ok().flatten();
     Ok(Some(found.map_or_else(
         || named.to_owned(),
         |commit| commit.as_str().to_owned(),
@@ -43,22 +43,22 @@ pub fn named(site: &Workspace, task: &Task) -> Result<Option<String>, Error> {
 }
 
 /// Returns the result of a reviewer's run that claims to be done: its verdict, if there is one on the commit to review.
-/// `said` is the agent's last message.
+/// `message` is the agent's last one.
 pub fn judge(
-    site: &Workspace,
+    workspace: &Workspace,
     folder: &Path,
     commit: Option<&CommitId>,
     artifacts: &Artifacts,
-    said: &str,
+    message: &str,
     nonce: Option<&str>,
 ) -> Result<AgentAnswer, Error> {
     if let Some(commit) = commit
-        && site.tip_of(folder)? != *commit
+        && workspace.tip_of(folder)? != *commit
     {
         let why = "it left the commit that it was to look at, so its verdict is void";
         return Ok(RunResult::failed(why).into());
     }
-    let verdict = match Verdict::read(said, nonce) {
+    let verdict = match Verdict::read(message, nonce) {
         Ok(verdict) => Verdict {
             commit: commit.map(|commit| commit.as_str().to_owned()),
             ..verdict
@@ -78,9 +78,13 @@ pub fn taken(artifacts: &Artifacts) -> Option<Verdict> {
 
 /// Turns the verdict into a result. A verdict on work that has changed meanwhile becomes a rejection, so that the new
 /// work is verified and reviewed again.
-pub fn confirm(site: &Workspace, held: &Claimed, mut verdict: Verdict) -> Result<RunResult, Error> {
+pub fn confirm(
+    workspace: &Workspace,
+    held: &Claimed,
+    mut verdict: Verdict,
+) -> Result<RunResult, Error> {
     let mut reason = verdict.line();
-    if let Some(moved) = moved(site, &held.task)? {
+    if let Some(moved) = moved(workspace, &held.task)? {
         verdict.verdict = Ruling::Reject;
         format!("{moved} {}", verdict.summary)
             .trim()
@@ -91,15 +95,15 @@ pub fn confirm(site: &Workspace, held: &Claimed, mut verdict: Verdict) -> Result
 }
 
 /// Returns a message if the task's branch has moved away from the commit in review.
-pub fn moved(site: &Workspace, task: &Task) -> Result<Option<String>, Error> {
+pub fn moved(workspace: &Workspace, task: &Task) -> Result<Option<String>, Error> {
     let (true, Some(named)) = (task.worktree, &task.commit()) else {
         return Ok(None);
     };
-    let branch = site.branch_of(task);
-    let Some(tip) = site.repository()?.branch_tip(&branch)? else {
+    let branch = workspace.branch_of(task);
+    let Some(tip) = workspace.repository()?.branch_tip(&branch)? else {
         return Ok(None);
     };
-    let is_there = site
+    let is_there = workspace
         .repository()?
         .commit_of(named)?
         .is_some_and(|commit| commit == tip);

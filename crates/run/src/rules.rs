@@ -12,9 +12,10 @@ use tavern_core::rule::{Breach, Consequence, in_words, names, of_lines, of_paths
 use tavern_git::CommitId;
 use tavern_store::walk_log;
 
-/// Returns true if a rule needs git to list what a run has changed.
-pub(super) fn are_for_files(site: &Workspace) -> bool {
-    site.config
+/// Returns true if a rule needs git's list of a run's changes.
+pub(super) fn are_for_files(workspace: &Workspace) -> bool {
+    workspace
+        .config
         .rules
         .values()
         .any(|rule| !rule.paths.is_empty() || rule.lines.is_some())
@@ -24,19 +25,19 @@ pub(super) fn are_for_files(site: &Workspace) -> bool {
 ///
 /// # Errors
 /// Its worktree can't be read.
-pub(super) fn broken(site: &Workspace, run: &Metadata) -> Result<Vec<Breach>, Error> {
-    let rules = &site.config.rules;
+pub(super) fn broken(workspace: &Workspace, run: &Metadata) -> Result<Vec<Breach>, Error> {
+    let rules = &workspace.config.rules;
     let base = run
         .base
         .as_ref()
         .and_then(|base| base.parse::<CommitId>().ok());
-    let Some(base) = base.filter(|_| are_for_files(site)) else {
+    let Some(base) = base.filter(|_| are_for_files(workspace)) else {
         return Ok(Vec::new());
     };
-    let (repository, folder) = (site.repository()?, &run.worktree);
-    let tip = site.tip_of(folder)?;
+    let (repository, folder) = (workspace.repository()?, &run.worktree);
+    let tip = workspace.tip_of(folder)?;
     // Work merged meanwhile is not the run's own, even if it has been merged into its branch.
-    let merged = site
+    let merged = workspace
         .integration_tip()?
         .map_or(Ok(None), |merged| repository.fork(&merged, &tip))?;
     let base = match merged {
@@ -66,20 +67,20 @@ pub(super) fn broken(site: &Workspace, run: &Metadata) -> Result<Vec<Breach>, Er
         .collect();
     let mut breaches = [of_paths(rules, &paths), of_lines(rules, lines)].concat();
     breaches.retain(|breach| {
-        breach.consequence != Consequence::Pause || !is_allowed(site, run, breach)
+        breach.consequence != Consequence::Pause || !is_allowed(workspace, run, breach)
     });
     Ok(breaches)
 }
 
 /// Returns true if a person was asked about the breach and agreed.
-fn is_allowed(site: &Workspace, run: &Metadata, breach: &Breach) -> bool {
-    answer_to(site, run, breach).is_some_and(|answer| is_yes(&answer))
+fn is_allowed(workspace: &Workspace, run: &Metadata, breach: &Breach) -> bool {
+    answer_to(workspace, run, breach).is_some_and(|answer| is_yes(&answer))
 }
 
 /// Returns a person's answer when they were last asked about the breach; `None` if they only resumed the item.
-fn answer_to(site: &Workspace, run: &Metadata, breach: &Breach) -> Option<String> {
+fn answer_to(workspace: &Workspace, run: &Metadata, breach: &Breach) -> Option<String> {
     let (mut answer, mut was_asked) = (None, false);
-    let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
+    let walked = walk_log(&workspace.board, Some(&run.task), &mut |entry| {
         let cause = entry.cause.unwrap_or_default();
         match entry.kind {
             Kind::Resumed | Kind::Claimed if !cause.is_empty() => answer = Some(cause),
@@ -97,21 +98,21 @@ fn answer_to(site: &Workspace, run: &Metadata, breach: &Breach) -> Option<String
 
 /// Returns acts of earlier runs of the item that are no part of its work and that no person was asked about: these runs
 /// ended in another way.
-pub(super) fn earlier_acts(site: &Workspace, run: &Metadata) -> Result<Vec<Breach>, Error> {
-    let earlier = runs_of(&site.board, &run.task)?
+pub(super) fn earlier_acts(workspace: &Workspace, run: &Metadata) -> Result<Vec<Breach>, Error> {
+    let earlier = runs_of(&workspace.board, &run.task)?
         .into_iter()
         .filter(|other| other.token < run.token);
     let acts = earlier
         .flat_map(|other| other.acts)
         .filter(|breach| breach.consequence == Consequence::Pause);
     Ok(acts
-        .filter(|breach| answer_to(site, run, breach).is_none())
+        .filter(|breach| answer_to(workspace, run, breach).is_none())
         .collect())
 }
 
 /// Returns true if the previous run's work was done and a person has agreed to all its breaches: nothing is left to do.
-pub(super) fn are_allowed(site: &Workspace, run: &Metadata) -> bool {
-    let earlier = runs_of(&site.board, &run.task).unwrap_or_default();
+pub(super) fn are_allowed(workspace: &Workspace, run: &Metadata) -> bool {
+    let earlier = runs_of(&workspace.board, &run.task).unwrap_or_default();
     let Some(last) = earlier.iter().rfind(|other| other.token < run.token) else {
         return false;
     };
@@ -119,7 +120,7 @@ pub(super) fn are_allowed(site: &Workspace, run: &Metadata) -> bool {
         && last
             .breaches
             .iter()
-            .all(|breach| is_allowed(site, run, breach))
+            .all(|breach| is_allowed(workspace, run, breach))
 }
 
 /// Returns the answer for finished work that breaks rules; unchanged if the breaches are only to be logged.

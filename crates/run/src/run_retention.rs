@@ -17,11 +17,11 @@ use tavern_core::task::{Status, Timestamp};
 
 /// Returns those of `runs` that `runs: {keep, size}` of config.yaml lets go, oldest first.
 pub fn spent_runs(
-    site: &Workspace,
+    workspace: &Workspace,
     runs: Vec<Metadata>,
     now: Timestamp,
 ) -> Result<Vec<String>, Error> {
-    let settings = &site.config.runs;
+    let settings = &workspace.config.runs;
     let keep = TimeDelta::from_std(settings.keep.duration())
         .ok()
         .filter(|keep| !keep.is_zero());
@@ -33,7 +33,7 @@ pub fn spent_runs(
     let mut ended = Vec::new();
     for run in runs {
         let bytes = if room.is_some() {
-            bytes_of(site, &run.run)
+            bytes_of(workspace, &run.run)
         } else {
             0
         };
@@ -45,7 +45,7 @@ pub fn spent_runs(
     for (at, bytes, run) in ended {
         let is_old = keep.is_some_and(|keep| now - at > keep);
         let is_crowded = room.is_some_and(|room| total > room);
-        if (is_old || is_crowded) && is_spent(site, &run)? {
+        if (is_old || is_crowded) && is_spent(workspace, &run)? {
             total -= bytes;
             spent.push(run.run);
         }
@@ -55,12 +55,12 @@ pub fn spent_runs(
 
 /// Returns true if the run's files can be removed: its item has ended, its work is merged, and no file that it made is
 /// kept with the run alone.
-pub fn may_go(site: &Workspace, run: &str) -> Result<bool, Error> {
-    run_of(&site.board, run).map_or(Ok(false), |run| is_spent(site, &run))
+pub fn may_go(workspace: &Workspace, run: &str) -> Result<bool, Error> {
+    run_of(&workspace.board, run).map_or(Ok(false), |run| is_spent(workspace, &run))
 }
 
 /// Returns true if the cell that was put aside can be removed: it was imported, or its item was completed without it.
-pub fn cell_may_go(site: &Workspace, cell: &AsideCell) -> Result<bool, Error> {
+pub fn cell_may_go(workspace: &Workspace, cell: &AsideCell) -> Result<bool, Error> {
     if cell.was_taken {
         return Ok(true);
     }
@@ -71,17 +71,17 @@ pub fn cell_may_go(site: &Workspace, cell: &AsideCell) -> Result<bool, Error> {
     else {
         return Ok(false);
     };
-    match site.board.task(&task) {
+    match workspace.board.task(&task) {
         Ok(found) => Ok(found.lease.is_none() && found.task.status() == Status::Completed),
         Err(tavern_store::Error::NoTask(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-fn is_spent(site: &Workspace, run: &Metadata) -> Result<bool, Error> {
+fn is_spent(workspace: &Workspace, run: &Metadata) -> Result<bool, Error> {
     // The folder's metadata is needed to import the cell.
-    let has_cell = Cell::of(site, &run.run).is_there();
-    let kept = Artifacts::open(&site.board, &run.run);
+    let has_cell = Cell::of(workspace, &run.run).is_there();
+    let kept = Artifacts::open(&workspace.board, &run.run);
     if run.ended.is_none()
         || has_cell
         || ["files", SUBMODULES]
@@ -90,9 +90,9 @@ fn is_spent(site: &Workspace, run: &Metadata) -> Result<bool, Error> {
     {
         return Ok(false);
     }
-    match site.board.task(&run.task) {
+    match workspace.board.task(&run.task) {
         Ok(found) if found.lease.is_some() || !found.task.status().is_ended() => Ok(false),
-        Ok(found) => Ok(found.task.status() == Status::Completed || is_merged(site, run)?),
+        Ok(found) => Ok(found.task.status() == Status::Completed || is_merged(workspace, run)?),
         // A deleted item may come back when an editor saves an old version.
         Err(tavern_store::Error::NoTask(_)) => Ok(false),
         Err(error) => Err(error.into()),
@@ -101,8 +101,8 @@ fn is_spent(site: &Workspace, run: &Metadata) -> Result<bool, Error> {
 
 /// Returns true if the run left nothing that is missing on the integration branch. That includes all salvage of its
 /// item: a later run may have salvaged uncommitted work of this one.
-fn is_merged(site: &Workspace, run: &Metadata) -> Result<bool, Error> {
-    let repository = site.repository()?;
+fn is_merged(workspace: &Workspace, run: &Metadata) -> Result<bool, Error> {
+    let repository = workspace.repository()?;
     let salvaged = repository.references(&format!("{SALVAGED}{}/", run.task))?;
     let mut left: Vec<_> = salvaged.into_iter().map(|(_, id)| Some(id)).collect();
     match (&run.commit, &run.branch) {
@@ -113,7 +113,7 @@ fn is_merged(site: &Workspace, run: &Metadata) -> Result<bool, Error> {
         }
         (None, _) => {}
     }
-    let Some(tip) = repository.branch_tip(site.integration())? else {
+    let Some(tip) = repository.branch_tip(workspace.integration())? else {
         return Ok(left.is_empty());
     };
     for left in left {
@@ -126,8 +126,8 @@ fn is_merged(site: &Workspace, run: &Metadata) -> Result<bool, Error> {
 }
 
 /// Returns the disk space that the run's files use: a sparse file may be of any length.
-fn bytes_of(site: &Workspace, run: &str) -> u64 {
-    let files = WalkDir::new(site.board.run_dir(run))
+fn bytes_of(workspace: &Workspace, run: &str) -> u64 {
+    let files = WalkDir::new(workspace.board.run_dir(run))
         .into_iter()
         .filter_map(Result::ok);
     let files = files

@@ -39,7 +39,7 @@ pub struct Boxed<'a> {
 /// # Errors
 /// The repository can't be opened.
 pub fn of_agent(
-    site: &Workspace,
+    workspace: &Workspace,
     role: &Role,
     program: PathBuf,
     place: &Boxed<'_>,
@@ -57,9 +57,9 @@ pub fn of_agent(
     }
     show(
         &mut line,
-        shown(&site.board, site.repository()?, Some(program)),
+        shown(&workspace.board, workspace.repository()?, Some(program)),
     );
-    show_writable(&mut line, &writable(site, role)?);
+    show_writable(&mut line, &writable(workspace, role)?);
     for home in &state.homes {
         show_home(&mut line, home);
     }
@@ -67,12 +67,12 @@ pub fn of_agent(
         &mut line,
         state.folders.iter().map(|folder| (WRITE, folder.clone())),
     );
-    show(&mut line, held(site)?);
+    show(&mut line, held(workspace)?);
     show(
         &mut line,
         [worktree.to_owned(), cell.git(), cell.mail().join("out")].map(|path| (WRITE, path)),
     );
-    hide_lock(&mut line, site);
+    hide_lock(&mut line, workspace);
     let link = worktree.join(".git");
     let stands_for = [
         (READ, cell.link(), link),
@@ -91,19 +91,19 @@ pub fn of_agent(
             "`sandbox: true` can't keep a program from typing into your terminal on this processor";
         return Err(NotReady::new(message, "talk with an agent of a role without it").into());
     }
-    filtered(site, end(line, Some(worktree)))
+    filtered(workspace, end(line, Some(worktree)))
 }
 
 /// The file with the filter of system calls. It also hides the board's lock, which must not be taken from inside.
 const FILTER: &str = "syscalls";
 
 /// Adds the filter of system calls that reach out of the sandbox. Bubblewrap reads it from a descriptor.
-fn filtered(site: &Workspace, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
+fn filtered(workspace: &Workspace, line: Vec<OsString>) -> Result<Vec<OsString>, Error> {
     let (file, filter) = (
-        site.board.private(FILTER),
+        workspace.board.private(FILTER),
         syscalls::filter().unwrap_or_default(),
     );
-    if !site.board.is_dry() && files::read(&file).ok().as_ref() != Some(&filter) {
+    if !workspace.board.is_dry() && files::read(&file).ok().as_ref() != Some(&filter) {
         replace_volatile(&file, &filter)?;
     }
     if filter.is_empty() {
@@ -122,12 +122,16 @@ fn filtered(site: &Workspace, line: Vec<OsString>) -> Result<Vec<OsString>, Erro
         .collect())
 }
 
-/// Returns the sandbox for commands of the work of an agent of `role`, in `folder`: they see what the agent saw, and
+/// Returns the sandbox for commands of the work of an agent of `role`, in `folder`: they see the agent's files, and
 /// write only files there.
 ///
 /// # Errors
 /// The repository can't be opened.
-pub fn of_command(site: &Workspace, role: &Role, folder: &Path) -> Result<Vec<OsString>, Error> {
+pub fn of_command(
+    workspace: &Workspace,
+    role: &Role,
+    folder: &Path,
+) -> Result<Vec<OsString>, Error> {
     if !role.sandbox {
         return Ok(Vec::new());
     }
@@ -135,41 +139,44 @@ pub fn of_command(site: &Workspace, role: &Role, folder: &Path) -> Result<Vec<Os
     if role.network != Network::All {
         line.push(ALONE.into());
     }
-    show(&mut line, shown(&site.board, site.repository()?, None));
-    show_writable(&mut line, &writable(site, role)?);
-    show(&mut line, held(site)?);
+    show(
+        &mut line,
+        shown(&workspace.board, workspace.repository()?, None),
+    );
+    show_writable(&mut line, &writable(workspace, role)?);
+    show(&mut line, held(workspace)?);
     show(
         &mut line,
         [(WRITE, folder.to_owned()), (READ, folder.join(".git"))],
     );
-    hide_lock(&mut line, site);
-    filtered(site, end(line, Some(folder)))
+    hide_lock(&mut line, workspace);
+    filtered(workspace, end(line, Some(folder)))
 }
 
 /// Returns the sandbox for git that examines a cell: without network, and `out` is all that it can write to.
 ///
 /// # Errors
 /// The repository can't be opened.
-pub fn of_look(site: &Workspace, out: &Path) -> Result<Vec<OsString>, Error> {
-    let mut line = alone(&site.board, site.repository()?);
+pub fn of_look(workspace: &Workspace, out: &Path) -> Result<Vec<OsString>, Error> {
+    let mut line = alone(&workspace.board, workspace.repository()?);
     show(&mut line, [(WRITE, out.to_owned())]);
     Ok(end(line, Some(out)))
 }
 
 /// Returns the folders that are read-only in every sandbox: git's, and the board.
-fn held(site: &Workspace) -> Result<[(&'static str, PathBuf); 2], Error> {
+fn held(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2], Error> {
     Ok([
-        (READ, site.repository()?.common_dir().to_owned()),
-        (READ, site.board.dir().to_owned()),
+        (READ, workspace.repository()?.common_dir().to_owned()),
+        (READ, workspace.board.dir().to_owned()),
     ])
 }
 
 /// Hides the board's lock: a process that can read a file can lock it.
-fn hide_lock(line: &mut Vec<OsString>, site: &Workspace) {
+fn hide_lock(line: &mut Vec<OsString>, workspace: &Workspace) {
     line.extend([
         READ.into(),
-        site.board.private(FILTER).into(),
-        site.board.private("lock").into(),
+        workspace.board.private(FILTER).into(),
+        workspace.board.private("lock").into(),
     ]);
 }
 
@@ -235,12 +242,12 @@ pub fn check(role: &Role) -> Result<(), NotReady> {
 /// # Errors
 /// It can't be made: some containers and kernels forbid it. Or the repository is where a sandbox has a folder
 /// of its own.
-pub fn try_out(site: &Workspace, role: &Role) -> Result<(), Error> {
+pub fn try_out(workspace: &Workspace, role: &Role) -> Result<(), Error> {
     if !role.sandbox {
         return Ok(());
     }
     check(role)?;
-    writable(site, role)?;
+    writable(workspace, role)?;
     started(begin(Terminal::None), &["true"]).map_err(|why| {
         NotReady::new(
             format!("`sandbox: true` does not work here: {why}"),
@@ -249,9 +256,9 @@ pub fn try_out(site: &Workspace, role: &Role) -> Result<(), Error> {
         )
     })?;
     // The sandbox in which git examines the work shows the least.
-    let line = alone(&site.board, site.repository()?);
-    let [root, git] =
-        [site.board.dir(), site.repository()?.common_dir()].map(|path| path.to_string_lossy());
+    let line = alone(&workspace.board, workspace.repository()?);
+    let [root, git] = [workspace.board.dir(), workspace.repository()?.common_dir()]
+        .map(|path| path.to_string_lossy());
     let seen = [
         "sh",
         "-c",
@@ -261,7 +268,7 @@ pub fn try_out(site: &Workspace, role: &Role) -> Result<(), Error> {
     ];
     let is_seen = started(end(line, None), &seen);
     Ok(is_seen.map_err(|_| {
-        let place = site.board.root().display();
+        let place = workspace.board.root().display();
         let message = format!("the folder {place} is hidden in a sandbox, which has its own folder there");
         NotReady::new(
             message,

@@ -22,9 +22,9 @@ pub struct Cell {
 }
 
 impl Cell {
-    pub fn of(site: &Workspace, run: &str) -> Cell {
+    pub fn of(workspace: &Workspace, run: &str) -> Cell {
         Cell {
-            dir: site.board.cells().join(run),
+            dir: workspace.board.cells().join(run),
         }
     }
 
@@ -72,23 +72,24 @@ impl Cell {
     }
 
     /// Creates it for a run in `worktree` without a sandbox.
-    pub fn make_open(&self, site: &Workspace, worktree: &Path) -> Result<(), Error> {
-        for folder in [site.board.cells(), self.dir.clone()] {
-            files::make_own_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+    pub fn make_open(&self, workspace: &Workspace, worktree: &Path) -> Result<(), Error> {
+        for folder in [workspace.board.cells(), self.dir.clone()] {
+            files::make_own_folder(&folder).map_err(Error::io("create the folder", &folder))?;
         }
-        Ok(site.repository()?.enter_cell(worktree, &self.git())?)
+        Ok(workspace.repository()?.enter_cell(worktree, &self.git())?)
     }
 
-    /// Creates it for a run in `worktree`, whose program writes `state`.
+    /// Creates it for a run in `worktree`; the run's program writes `state`.
     pub fn make(
         &self,
-        site: &Workspace,
+        workspace: &Workspace,
         worktree: &Path,
         state: &ProgramState,
     ) -> Result<(), Error> {
-        let making =
-            |path: &Path| files::make_own_folder(path).map_err(Error::io("make the folder", path));
-        making(&site.board.cells())?;
+        let making = |path: &Path| {
+            files::make_own_folder(path).map_err(Error::io("create the folder", path))
+        };
+        making(&workspace.board.cells())?;
         for folder in [
             self.dir.clone(),
             self.results(),
@@ -115,8 +116,8 @@ impl Cell {
         for file in state.files.iter().filter(|file| file.is_file()) {
             fs::copy(file, self.copy_of(file)).map_err(Error::io("copy", file))?;
         }
-        if site.repository()?.is_worktree(worktree)? {
-            site.repository()?.make_cell(worktree, &self.git())?;
+        if workspace.repository()?.is_worktree(worktree)? {
+            workspace.repository()?.make_cell(worktree, &self.git())?;
             let text = [
                 b"gitdir: ",
                 self.git().as_os_str().as_encoded_bytes(),

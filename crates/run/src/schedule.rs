@@ -1,4 +1,4 @@
-//! Queues what the board's schedules make due. Runs nothing: a queued item is like any other.
+//! Queues the items of due schedules. Runs nothing: a queued item is like any other.
 
 use super::error::Error;
 use super::trust::{Trust, made_here};
@@ -14,23 +14,24 @@ pub struct ScheduleLook {
     pub outcomes: Vec<ScheduleOutcome>,
 }
 
-/// Queues what is due now. An untrusted schedules file queues nothing.
-pub fn queue_due(site: &Workspace) -> Result<ScheduleLook, Error> {
-    let schedules = Schedules::load(site.board.dir())?;
-    let trust = Trust::of(site);
+/// Queues the items that are due now. An untrusted schedules file queues nothing.
+pub fn queue_due(workspace: &Workspace) -> Result<ScheduleLook, Error> {
+    let schedules = Schedules::load(workspace.board.dir())?;
+    let trust = Trust::of(workspace);
     if !schedules.text.is_empty() {
         trust.schedules(&schedules.text)?;
     }
     let is_trusted = |task: &Task| trust.knows(task);
-    let outcomes = site
-        .board
-        .queue_due(&schedules.all, schedules.names.as_ref(), &is_trusted)?;
+    let outcomes =
+        workspace
+            .board
+            .queue_due(&schedules.all, schedules.names.as_ref(), &is_trusted)?;
     let queued = outcomes.iter().filter_map(|outcome| match &outcome.what {
         ScheduleDeed::Queued { task, .. } => Some(&**task),
         _ => None,
     });
     // Their text comes from the schedules, which are trusted.
-    made_here(&site.board, queued);
+    made_here(&workspace.board, queued);
     Ok(ScheduleLook {
         schedules,
         outcomes,

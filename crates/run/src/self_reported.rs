@@ -16,10 +16,10 @@ pub struct OwnReport {
 }
 
 /// Returns the report, if it is the item's last event.
-pub fn reported(site: &Workspace, held: &Claimed) -> Result<Option<OwnReport>, Error> {
+pub fn reported(workspace: &Workspace, held: &Claimed) -> Result<Option<OwnReport>, Error> {
     let (task, lease) = (&held.task.id, &held.lease);
     let mut last = None;
-    walk_log(&site.board, Some(task), &mut |entry| {
+    walk_log(&workspace.board, Some(task), &mut |entry| {
         let is_ours = entry.task.as_ref() == Some(task) && entry.token == Some(lease.token);
         last = Some(entry).filter(|_| is_ours);
         last.is_none()

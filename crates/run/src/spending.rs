@@ -14,28 +14,32 @@ use tavern_sys::clock;
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Returns the usage of all runs of the board so far; `None` if nothing is capped.
-pub fn spending(site: &Workspace) -> Option<Spending> {
-    site.config.budget.is_set().then(|| spending_of_all(site))
+pub fn spending(workspace: &Workspace) -> Option<Spending> {
+    workspace
+        .config
+        .budget
+        .is_set()
+        .then(|| spending_of_all(workspace))
 }
 
 /// Returns the same, even if nothing is capped.
-pub fn spending_of_all(site: &Workspace) -> Spending {
+pub fn spending_of_all(workspace: &Workspace) -> Spending {
     Spending::of(
-        site.config.budget.clone(),
-        spent(site),
+        workspace.config.budget.clone(),
+        spent(workspace),
         clock::day_began(clock::now()),
     )
 }
 
 /// Returns the usage of each run so far.
-fn spent(site: &Workspace) -> Vec<Spent> {
-    let (mut spent, now) = (spent_by_ended(&site.board), clock::now());
+fn spent(workspace: &Workspace) -> Vec<Spent> {
+    let (mut spent, now) = (spent_by_ended(&workspace.board), clock::now());
     let live = |lease: &Lease| {
-        let run = run_of(&site.board, &run_name(&lease.task, lease.token))?;
+        let run = run_of(&workspace.board, &run_name(&lease.task, lease.token))?;
         let is_dead = life(&lease.holder) == Life::Gone || !lease.is_live(now);
         Some(run.spent(if is_dead { lease.heartbeat_at } else { now }))
     };
-    let held = site.board.leases().unwrap_or_default();
+    let held = workspace.board.leases().unwrap_or_default();
     let mut live: Vec<Spent> = held.iter().filter_map(live).collect();
     live.retain(|one| !spent.iter().any(|ended| ended.is_of_same(one)));
     spent.append(&mut live);
@@ -44,7 +48,7 @@ fn spent(site: &Workspace) -> Vec<Spent> {
 
 /// Follows the usage of one run.
 pub(super) struct Meter<'a> {
-    site: &'a Workspace,
+    workspace: &'a Workspace,
     /// Its usage at the last look.
     logged: Spent,
     looked_at: Instant,
@@ -52,9 +56,9 @@ pub(super) struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Begins with a run.
-    pub fn begin(site: &'a Workspace, run: &Metadata) -> Meter<'a> {
+    pub fn begin(workspace: &'a Workspace, run: &Metadata) -> Meter<'a> {
         Meter {
-            site,
+            workspace,
             logged: run.spent(run.started),
             looked_at: clock::instant(),
         }
@@ -62,7 +66,7 @@ impl<'a> Meter<'a> {
 
     /// Returns the time until the next look.
     pub fn patience(&self) -> Duration {
-        let is_capped = self.site.config.budget.is_set();
+        let is_capped = self.workspace.config.budget.is_set();
         if is_capped {
             INTERVAL.saturating_sub(self.looked_at.elapsed())
         } else {
@@ -73,7 +77,7 @@ impl<'a> Meter<'a> {
     /// Returns the shares of caps that its new usage has passed, and the cap that is reached.
     pub fn look(&mut self, run: &Metadata) -> (Vec<(u32, CapUse)>, Option<CapUse>) {
         self.looked_at = clock::instant();
-        let Some(now) = spending(self.site) else {
+        let Some(now) = spending(self.workspace) else {
             return (Vec::new(), None);
         };
         let (task, queue) = (&run.task, &run.queue);
@@ -91,7 +95,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Returns the limits of a run, reduced to what the caps leave.
+/// Returns the limits of a run, reduced to the rest of the caps.
 pub(super) fn within_caps(limits: &Limits, uses: &[CapUse]) -> Limits {
     /// The Claude CLI accepts no limit of 0.
     const LEAST_USD: f64 = 0.000_001;

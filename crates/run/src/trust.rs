@@ -27,9 +27,9 @@ use tavern_store::config::{FILE, SCHEDULES};
 use tavern_store::{Board, Digest, KNOWLEDGE, Queue, Trusted};
 use tavern_sys::files;
 
-/// What is trusted, as known while this value lives.
+/// The trusted units, as known while this value lives.
 pub struct Trust<'s> {
-    site: &'s Workspace,
+    workspace: &'s Workspace,
     trusted: RefCell<Option<Trusted>>,
     settings: OnceCell<Result<(), Untrusted>>,
     /// Parts found not to be made here.
@@ -65,10 +65,10 @@ impl UntrustedUnit {
 }
 
 impl<'s> Trust<'s> {
-    pub fn of(site: &'s Workspace) -> Trust<'s> {
+    pub fn of(workspace: &'s Workspace) -> Trust<'s> {
         let (trusted, settings, look) = Default::default();
         Trust {
-            site,
+            workspace,
             trusted,
             settings,
             look,
@@ -77,7 +77,7 @@ impl<'s> Trust<'s> {
 
     /// Checks config.yaml, as this program has read it, and the board's templates.
     pub fn settings(&self) -> Result<(), Untrusted> {
-        let look = || self.refuse(settings(self.site));
+        let look = || self.refuse(settings(self.workspace));
         self.settings.get_or_init(look).clone()
     }
 
@@ -93,7 +93,7 @@ impl<'s> Trust<'s> {
 
     /// Returns true if the item's whole text is known to be trusted. Does not ask git, so others need not wait for it.
     pub fn knows(&self, task: &Task) -> bool {
-        self.site.board.trusts_all()
+        self.workspace.board.trusts_all()
             || self.with_trusted(|trusted| trusted.has(&TrustUnit::digest_of(task)))
     }
 
@@ -122,7 +122,7 @@ impl<'s> Trust<'s> {
     /// # Errors
     /// Not all of it is trusted, or the queue can't be read.
     pub fn item_of(&self, queue: &Queue, task: &Task) -> Result<(), Error> {
-        let text = self.site.board.read(queue)?.content;
+        let text = self.workspace.board.read(queue)?.content;
         let (_, body) = front::read(&text, &mut Vec::new());
         self.front(&open(&text[..body]))?;
         Ok(self.item(task)?)
@@ -142,7 +142,7 @@ impl<'s> Trust<'s> {
 
     /// Refuses to begin with `queues` if the settings, or an open part of these queues, are untrusted.
     pub fn queues(&self, queues: &[Queue]) -> Result<(), Untrusted> {
-        if self.site.board.trusts_all() {
+        if self.workspace.board.trusts_all() {
             return Ok(());
         }
         let files: Vec<PathBuf> = queues.iter().map(place).collect();
@@ -170,13 +170,13 @@ impl<'s> Trust<'s> {
         Ok(self.with_trusted(|trusted| trusted.add(digests.chain([agreed()])))?)
     }
 
-    /// Revokes all trust; only what was made here stays trusted.
+    /// Revokes all trust, except in units that were made here.
     pub fn forget(&self) -> Result<bool, Error> {
         Ok(self.with_trusted(Trusted::forget)?)
     }
 
     fn refuse(&self, parts: impl IntoIterator<Item = TrustUnit>) -> Result<(), Untrusted> {
-        if self.site.board.trusts_all() {
+        if self.workspace.board.trusts_all() {
             return Ok(());
         }
         let parts: Vec<TrustUnit> = parts.into_iter().collect();
@@ -184,7 +184,7 @@ impl<'s> Trust<'s> {
         if parts.iter().all(is_known) {
             return Ok(());
         }
-        // Looking remembers what was made here. Changes from git, and what can't be read, stay untrusted.
+        // Looking remembers units that were made here. Changes from git and unreadable units stay untrusted.
         let look = || {
             self.look()
                 .iter()
@@ -211,7 +211,7 @@ impl<'s> Trust<'s> {
 
     /// Returns where an untrusted part came from.
     fn came(&self, one: &UntrustedUnit) -> Doubt {
-        let root = fs::canonicalize(self.site.board.root());
+        let root = fs::canonicalize(self.workspace.board.root());
         if root.is_ok_and(|root| !one.place.starts_with(root)) {
             Doubt::FromOutside
         } else {
@@ -229,13 +229,13 @@ impl<'s> Trust<'s> {
     /// The same for the files of the repository that agent programs obey.
     fn look_at_programs(&self) -> Vec<UntrustedUnit> {
         let files = obeyed_by_any();
-        let mut unknown = obeyed(self.site.board.root(), &files);
+        let mut unknown = obeyed(self.workspace.board.root(), &files);
         unknown.retain(|(part, _)| !self.with_trusted(|trusted| trusted.has(&part.digest)));
         if unknown.is_empty() {
             return Vec::new();
         }
         // If git fails, they count as brought by it.
-        let firsts = first_carriers(self.site, &files).ok();
+        let firsts = first_carriers(self.workspace, &files).ok();
         let is_made = |part: &TrustUnit| {
             firsts.as_ref().is_some_and(|firsts| {
                 let committed = firsts.last.get(&part.name);
@@ -251,7 +251,7 @@ impl<'s> Trust<'s> {
             unknown.into_iter().partition(|(part, _)| is_made(part));
         self.with_trusted(|trusted| {
             let made = made.iter().map(|(part, _)| part.digest.clone());
-            if !self.site.board.is_dry() {
+            if !self.workspace.board.is_dry() {
                 // If this write fails, the next look repeats it.
                 drop(trusted.add(made.clone()));
             }
@@ -269,7 +269,7 @@ impl<'s> Trust<'s> {
         let is_trusted =
             |one: &UntrustedUnit| self.with_trusted(|trusted| trusted.has(&one.part.digest));
         let (known, mut unknown): (Vec<UntrustedUnit>, Vec<UntrustedUnit>) =
-            standing(self.site).into_iter().partition(is_trusted);
+            standing(self.workspace).into_iter().partition(is_trusted);
         if unknown.is_empty() {
             return unknown;
         }
@@ -277,8 +277,8 @@ impl<'s> Trust<'s> {
         let paths: Vec<&Path> = unknown.iter().map(|one| one.place.as_path()).collect();
         let known: Vec<TrustUnit> = known.into_iter().map(|one| one.part).collect();
         // If git fails, a part counts as brought by it.
-        let origins =
-            self.with_trusted(|trusted| Origins::of(self.site, &parts, &paths, &known, trusted));
+        let origins = self
+            .with_trusted(|trusted| Origins::of(self.workspace, &parts, &paths, &known, trusted));
         let origins = origins.unwrap_or_default();
         let made: Vec<Digest> = parts
             .iter()
@@ -299,7 +299,7 @@ impl<'s> Trust<'s> {
             .chain(origins.brought().iter().map(brought))
             .partition(|digest| leaving.contains(digest));
         self.with_trusted(|trusted| {
-            if !self.site.board.is_dry() {
+            if !self.workspace.board.is_dry() {
                 // If this write fails, the next look repeats it.
                 drop(trusted.add(known.iter().cloned()));
             }
@@ -317,7 +317,7 @@ impl<'s> Trust<'s> {
         then(
             self.trusted
                 .borrow_mut()
-                .get_or_insert_with(|| Trusted::of(&self.site.board)),
+                .get_or_insert_with(|| Trusted::of(&self.workspace.board)),
         )
     }
 }
@@ -356,8 +356,8 @@ fn place(queue: &Queue) -> PathBuf {
 }
 
 /// Returns the settings: config.yaml and the templates.
-fn settings(site: &Workspace) -> Vec<TrustUnit> {
-    let folder = site.board.path("templates");
+fn settings(workspace: &Workspace) -> Vec<TrustUnit> {
+    let folder = workspace.board.path("templates");
     let found = WalkDir::new(&folder)
         .sort_by_file_name()
         .into_iter()
@@ -367,7 +367,7 @@ fn settings(site: &Workspace) -> Vec<TrustUnit> {
         .filter_map(|entry| {
             let name = entry
                 .path()
-                .strip_prefix(site.board.dir())
+                .strip_prefix(workspace.board.dir())
                 .ok()?
                 .to_string_lossy()
                 .into_owned();
@@ -377,9 +377,9 @@ fn settings(site: &Workspace) -> Vec<TrustUnit> {
                 files::read_text(entry.path()).ok()?,
             ))
         });
-    let config = Some(&site.settings).filter(|text| !text.is_empty());
+    let config = Some(&workspace.settings).filter(|text| !text.is_empty());
     let config = config.map(|text| TrustUnit::of_file(FILE, text.clone()));
-    let gone = site
+    let gone = workspace
         .board
         .removed_files()
         .into_iter()
@@ -391,7 +391,7 @@ fn settings(site: &Workspace) -> Vec<TrustUnit> {
         .into_iter()
         .chain(templates)
         .chain(gone)
-        .chain(links(site))
+        .chain(links(workspace))
         .collect()
 }
 
@@ -415,8 +415,8 @@ fn obeyed(folder: &Path, files: &[&str]) -> Vec<(TrustUnit, PathBuf)> {
 }
 
 /// Returns the links that make a file elsewhere a queue.
-fn links(site: &Workspace) -> Vec<TrustUnit> {
-    let folder = site.board.path("queues");
+fn links(workspace: &Workspace) -> Vec<TrustUnit> {
+    let folder = workspace.board.path("queues");
     let mut links: Vec<PathBuf> = match files::names_in(&folder) {
         Ok(names) => names
             .into_iter()
@@ -433,23 +433,26 @@ fn links(site: &Workspace) -> Vec<TrustUnit> {
     links.sort();
     let clause = |path: PathBuf| {
         let target = fs::read_link(&path).ok()?;
-        let name = path.strip_prefix(site.board.dir()).ok()?.to_string_lossy();
+        let name = path
+            .strip_prefix(workspace.board.dir())
+            .ok()?
+            .to_string_lossy();
         Some(TrustUnit::of_link(&name, &target.to_string_lossy()))
     };
     links.into_iter().filter_map(clause).collect()
 }
 
 /// Returns all parts of the board that may be run some day.
-fn standing(site: &Workspace) -> Vec<UntrustedUnit> {
+fn standing(workspace: &Workspace) -> Vec<UntrustedUnit> {
     let unknown = UntrustedUnit::of;
-    let mut all: Vec<UntrustedUnit> = settings(site)
+    let mut all: Vec<UntrustedUnit> = settings(workspace)
         .into_iter()
         .map(|part| {
-            let place = site.board.path(part.file());
+            let place = workspace.board.path(part.file());
             unknown(part, place, None)
         })
         .collect();
-    all.extend(site.board.knowledge().into_iter().filter_map(|file| {
+    all.extend(workspace.board.knowledge().into_iter().filter_map(|file| {
         let part = of_learning(&file.id, file.learning.as_ref().ok()?);
         // Work does not depend on a learning.
         Some(UntrustedUnit {
@@ -457,7 +460,7 @@ fn standing(site: &Workspace) -> Vec<UntrustedUnit> {
             ..unknown(part, file.path, None)
         })
     }));
-    let schedules = files::read_text(site.board.path(SCHEDULES))
+    let schedules = files::read_text(workspace.board.path(SCHEDULES))
         .ok()
         .filter(|text| !text.is_empty());
     all.extend(schedules.map(|text| {
@@ -465,26 +468,28 @@ fn standing(site: &Workspace) -> Vec<UntrustedUnit> {
         // Nor on the schedules.
         UntrustedUnit {
             is_open: false,
-            ..unknown(part, site.board.path(SCHEDULES), None)
+            ..unknown(part, workspace.board.path(SCHEDULES), None)
         }
     }));
-    let mut queues: Vec<Queue> = site.board.queues().unwrap_or_default();
+    let mut queues: Vec<Queue> = workspace.board.queues().unwrap_or_default();
     queues.extend(
-        site.named
+        workspace
+            .named
             .iter()
             .filter(|named| !queues.contains(named))
             .cloned()
             .collect::<Vec<_>>(),
     );
-    queues.retain(|queue| !site.texts.contains_key(&queue.path));
+    queues.retain(|queue| !workspace.texts.contains_key(&queue.path));
     // An unreadable queue is reported where it is needed.
-    let roles = site.config.known_roles();
-    let read = |queue: &Queue| Some((place(queue), site.board.read(queue).ok()?.content));
-    let shown = site
+    let roles = workspace.config.known_roles();
+    let read = |queue: &Queue| Some((place(queue), workspace.board.read(queue).ok()?.content));
+    let shown = workspace
         .texts
         .iter()
         .map(|(path, text)| (path.clone(), text.clone().into()));
-    let folder = files::real(site.board.dir()).unwrap_or_else(|_| site.board.dir().to_owned());
+    let folder =
+        files::real(workspace.board.dir()).unwrap_or_else(|_| workspace.board.dir().to_owned());
     for (place, text) in queues.iter().filter_map(read).chain(shown) {
         let (document, _) = text.parse();
         let file = file_name(&place, &folder);

@@ -80,7 +80,7 @@ impl<'r> Unmerged<'r> {
     }
 }
 
-/// Returns what `look` finds among the kept work. Only for display: unreadable settings are ignored.
+/// Returns the findings of `look` in the kept work. Only for display: unreadable settings are ignored.
 pub fn kept(board: &Board, look: impl FnOnce(&Unmerged<'_>) -> Vec<String>) -> Vec<String> {
     let integration = Config::load(board.dir())
         .unwrap_or_default()
@@ -109,7 +109,7 @@ impl Unmerged<'_> {
             .collect()
     }
 
-    /// Returns the places of unmerged work on the item, whatever its status.
+    /// Returns the places of unmerged work on the item, in any status.
     pub fn of_item(&self, board: &Board, task: &Task) -> Vec<String> {
         if task.status() == Status::Completed {
             self.beside(board, &task.id)
@@ -118,7 +118,7 @@ impl Unmerged<'_> {
         }
     }
 
-    /// Returns what is kept of the last run of an item that was completed without it, such as in another clone. The
+    /// Returns the kept work of the last run of an item that was completed without it, such as in another clone. The
     /// last run has seen the work of earlier ones.
     pub fn beside(&self, board: &Board, task: &TaskId) -> Vec<String> {
         let Ok(last) = last_token(board, task) else {
@@ -132,21 +132,30 @@ impl Unmerged<'_> {
 
 /// Returns why no work can begin that depends on `task`, which is completed: it was merged in another clone, or the
 /// integration branch was moved or has reverted it. Work found once is not looked up again by this process.
-pub fn missing_work(site: &Workspace, task: &TaskId, index: &ItemIndex<'_>) -> Option<NotReady> {
-    let found = || site.found.lock().unwrap_or_else(PoisonError::into_inner);
+pub fn missing_work(
+    workspace: &Workspace,
+    task: &TaskId,
+    index: &ItemIndex<'_>,
+) -> Option<NotReady> {
+    let found = || {
+        workspace
+            .found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
     if found().contains(task) {
         return None;
     }
     // An unknown state is no obstacle, and an item that is not completed yet is looked up later.
-    let missing = look_for(site, task, &index.commit_of(task)?).ok()?;
+    let missing = look_for(workspace, task, &index.commit_of(task)?).ok()?;
     if missing.is_none() {
         found().insert(task.clone());
     }
     missing
 }
 
-fn look_for(site: &Workspace, task: &TaskId, commit: &str) -> Result<Option<NotReady>, Error> {
-    let (repository, branch) = (site.repository()?, site.integration());
+fn look_for(workspace: &Workspace, task: &TaskId, commit: &str) -> Result<Option<NotReady>, Error> {
+    let (repository, branch) = (workspace.repository()?, workspace.integration());
     // Quoted for a shell.
     let name = quoted(branch);
     let work = repository.commit_of(commit)?;
@@ -155,7 +164,11 @@ fn look_for(site: &Workspace, task: &TaskId, commit: &str) -> Result<Option<NotR
     }
     if let Some(work) = &work {
         // The branch will get all of its base.
-        for tip in site.integration_tip()?.into_iter().chain([site.base()?.1]) {
+        for tip in workspace
+            .integration_tip()?
+            .into_iter()
+            .chain([workspace.base()?.1])
+        {
             match repository.lacks(&tip, work) {
                 Err(error @ GitError::Shallow { .. }) => {
                     return Ok(Some(NotReady::from(Error::from(error))));
@@ -166,7 +179,7 @@ fn look_for(site: &Workspace, task: &TaskId, commit: &str) -> Result<Option<NotR
             }
         }
     }
-    if let (Some(work), Some(tip)) = (&work, site.integration_tip()?)
+    if let (Some(work), Some(tip)) = (&work, workspace.integration_tip()?)
         && let Some(revert) = repository.taken_back(work, &tip)?
     {
         let revert = revert.short();
@@ -177,7 +190,7 @@ fn look_for(site: &Workspace, task: &TaskId, commit: &str) -> Result<Option<NotR
             format!("the work of {task}, {commit}, was reverted on `{branch}` by {revert}");
         return Ok(Some(NotReady::new(message, hint)));
     }
-    let way = match (work, site.remote()?) {
+    let way = match (work, workspace.remote()?) {
         (None, _) if repository.is_shallow() => UNSHALLOW.to_owned(),
         (None, Some(remote)) => format!("fetch it: git fetch {} {name}:{name}", quoted(remote)),
         (None, None) => "fetch it from the clone where it was done".to_owned(),

@@ -86,7 +86,11 @@ pub fn takes_time(held: &Claimed) -> bool {
 }
 
 /// Plans the verification of `answer`.
-pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Verification, Error> {
+pub fn plan(
+    workspace: &Workspace,
+    held: &Claimed,
+    answer: AgentAnswer,
+) -> Result<Verification, Error> {
     let over = |result| {
         Ok(Verification::Over {
             result,
@@ -95,7 +99,7 @@ pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Ver
     };
     let (reason, is_silent, proven) = match answer {
         AgentAnswer::Result(result) => return over(result),
-        AgentAnswer::Verdict(verdict) => return over(review::confirm(site, held, verdict)?),
+        AgentAnswer::Verdict(verdict) => return over(review::confirm(workspace, held, verdict)?),
         AgentAnswer::Done {
             reason,
             is_silent,
@@ -103,8 +107,8 @@ pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Ver
         } => (reason, is_silent, proven),
     };
     let run = run_name(&held.task.id, held.lease.token);
-    let reason = match site.expected(held) {
-        Some(Expected::Answer) => plan::first_line(&last_words(site, &run)).unwrap_or(reason),
+    let reason = match workspace.expected(held) {
+        Some(Expected::Answer) => plan::first_line(&last_words(workspace, &run)).unwrap_or(reason),
         Some(Expected::Change) | None => reason,
     };
     let shown_by = match held.task.done_when.is_empty() {
@@ -120,14 +124,15 @@ pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Ver
             shown_by,
         });
     }
-    if site.does(held, Does::Answer) {
-        return over(plan::answered(&last_words(site, &run)));
+    if workspace.does(held, Does::Answer) {
+        return over(plan::answered(&last_words(workspace, &run)));
     }
-    if site.does(held, Does::Plan) {
-        let (result, problems) = plan::look(site, held, &Artifacts::open(&site.board, &run));
+    if workspace.does(held, Does::Plan) {
+        let (result, problems) =
+            plan::look(workspace, held, &Artifacts::open(&workspace.board, &run));
         return Ok(Verification::Over { result, problems });
     }
-    let children = children::parked(site, held);
+    let children = children::parked(workspace, held);
     if !children.is_empty() {
         return over(RunResult::Parked(children));
     }
@@ -139,8 +144,8 @@ pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Ver
             proven: None,
         }));
     }
-    let folder = site.board.worktree(&held.task.id);
-    let changes = site.repository()?.changes(&folder)?;
+    let folder = workspace.board.worktree(&held.task.id);
+    let changes = workspace.repository()?.changes(&folder)?;
     if let [submodule, ..] = &changes.submodules[..] {
         return over(RunResult::failed(format!(
             "it left changes uncommitted in the submodule `{}`: commit them there, then the submodule here",
@@ -148,7 +153,7 @@ pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Ver
         )));
     }
     if !changes.is_clean() {
-        return match site.config.dirty {
+        return match workspace.config.dirty {
             Dirty::Refuse => over(RunResult::failed(
                 "it left changes uncommitted (`dirty: refuse` in config.yaml)",
             )),
@@ -163,10 +168,10 @@ pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Ver
             }
         };
     }
-    let tip = site.tip_of(&folder)?;
-    let may_be_empty = site.expected(held) == Some(Expected::Answer)
-        || children::has_completed(&site.board.children(&held.task.id));
-    if !may_be_empty && !may_be_done(site, held) && is_empty(site, held, &tip)? {
+    let tip = workspace.tip_of(&folder)?;
+    let may_be_empty = workspace.expected(held) == Some(Expected::Answer)
+        || children::has_completed(&workspace.board.children(&held.task.id));
+    if !may_be_empty && !may_be_done(workspace, held) && is_empty(workspace, held, &tip)? {
         return over(left_nothing(&[]));
     }
     let proven = proven.filter(|proven| *proven == tip);
@@ -178,37 +183,45 @@ pub fn plan(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<Ver
     }))
 }
 
-/// Verifies an answer: commits what was left uncommitted, and runs `done_when` at the commit.
-pub fn verify(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<RunResult, Error> {
+/// Verifies an answer: commits uncommitted changes, and runs `done_when` at the commit.
+pub fn verify(
+    workspace: &Workspace,
+    held: &Claimed,
+    answer: AgentAnswer,
+) -> Result<RunResult, Error> {
     // A final result has been written down already.
     if let AgentAnswer::Result(result) = answer {
         return Ok(result);
     }
     let run = run_name(&held.task.id, held.lease.token);
-    let (result, proof) = match plan(site, held, answer)? {
+    let (result, proof) = match plan(workspace, held, answer)? {
         Verification::Over { result, problems } => {
             if !problems.is_empty() {
-                Artifacts::create(&site.board, &run)?.write(PROBLEMS, &problems)?;
+                Artifacts::create(&workspace.board, &run)?.write(PROBLEMS, &problems)?;
             }
             (result, None)
         }
-        Verification::Prove(work) => prove(site, held, work)?,
+        Verification::Prove(work) => prove(workspace, held, work)?,
     };
     let result = match result {
-        RunResult::Passed { .. } if is_reworded(site, held) => {
+        RunResult::Passed { .. } if is_reworded(workspace, held) => {
             RunResult::failed_as(Outcome::Killed, REWORDED)
         }
         result => result,
     };
-    if let Some(mut record) = Record::open(site, &run) {
-        // Commits made for the agent belong to its patch, whatever the result.
+    if let Some(mut record) = Record::open(workspace, &run) {
+        // Commits made for the agent belong to its patch, with any result.
         let is_work = held.task.worktree
             && !matches!(
                 result,
                 RunResult::Reviewed { .. } | RunResult::Planned { .. }
             );
         let tip = is_work
-            .then(|| site.tip_of(&site.board.worktree(&held.task.id)).ok())
+            .then(|| {
+                workspace
+                    .tip_of(&workspace.board.worktree(&held.task.id))
+                    .ok()
+            })
             .flatten();
         record.verified(&result, proof, tip.as_ref())?;
     }
@@ -217,7 +230,7 @@ pub fn verify(site: &Workspace, held: &Claimed, answer: AgentAnswer) -> Result<R
 
 /// Returns the result, and whether `done_when` passed if it was run. It is not run again at the commit `proven`.
 fn prove(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     work: Unproven,
 ) -> Result<(RunResult, Option<bool>), Error> {
@@ -228,48 +241,52 @@ fn prove(
         proven,
     } = work;
     let task = &held.task;
-    let folder = site.board.worktree(&task.id);
+    let folder = workspace.board.worktree(&task.id);
     let mut changed_nothing = false;
     let commit = if state == WorkState::Plain {
         // An item claimed by a person had no run that would have made the folder.
         make_plain(&folder)?;
         None
     } else {
-        commit_left(site, held, &state)?;
-        let may_be_empty = children::gather(site, task, &site.board.children(&task.id), &folder)?
-            || site.expected(held) == Some(Expected::Answer);
-        let tip = site.tip_of(&folder)?;
-        if is_unrelated(site, &tip)? {
+        commit_left(workspace, held, &state)?;
+        let may_be_empty = children::gather(
+            workspace,
+            task,
+            &workspace.board.children(&task.id),
+            &folder,
+        )? || workspace.expected(held) == Some(Expected::Answer);
+        let tip = workspace.tip_of(&folder)?;
+        if is_unrelated(workspace, &tip)? {
             let why = format!(
                 "its work has no history in common with `{}`: it began a branch from nothing",
-                site.integration()
+                workspace.integration()
             );
             return Ok((RunResult::failed(why), None));
         }
-        changed_nothing = !may_be_empty && is_empty(site, held, &tip)?;
-        if changed_nothing && !may_be_done(site, held) {
+        changed_nothing = !may_be_empty && is_empty(workspace, held, &tip)?;
+        if changed_nothing && !may_be_done(workspace, held) {
             let nested = match &state {
                 WorkState::Uncommitted(changes) => &changes.nested[..],
                 _ => &[],
             };
             return Ok((left_nothing(nested), None));
         }
-        if rejected(site, held)?.is_some_and(|rejected| rejected == tip.as_str()) {
+        if rejected(workspace, held)?.is_some_and(|rejected| rejected == tip.as_str()) {
             return Ok((RunResult::failed_as(Outcome::Empty, AS_REJECTED), None));
         }
         Some(tip)
     };
     let run = run_name(&task.id, held.lease.token);
-    let role = site.role(&held.lease.role)?;
+    let role = workspace.role(&held.lease.role)?;
     let bench = Bench {
         role,
         folder: &folder,
         commit: commit.as_ref(),
-        mark: mark_of(site, &run),
+        mark: mark_of(workspace, &run),
     };
     let evidence = match proven {
         Some(_) if proven == commit => Evidence::Passed,
-        _ => run_done_when(site, task, &bench, &run, VERIFY)?,
+        _ => run_done_when(workspace, task, &bench, &run, VERIFY)?,
     };
     Ok(match evidence {
         Evidence::Passed => {
@@ -300,13 +317,13 @@ fn prove(
     })
 }
 
-/// Commits what an agent has left uncommitted, and removes from its commits what the worktree held before it began.
-pub fn commit_left(site: &Workspace, held: &Claimed, state: &WorkState) -> Result<(), Error> {
-    let (task, folder) = (&held.task, site.board.worktree(&held.task.id));
+/// Commits an agent's uncommitted changes, and removes from its commits those that the worktree held before it began.
+pub fn commit_left(workspace: &Workspace, held: &Claimed, state: &WorkState) -> Result<(), Error> {
+    let (task, folder) = (&held.task, workspace.board.worktree(&held.task.id));
     if let WorkState::Uncommitted(changes) = state {
-        let protected = site.protected(&held.queue);
+        let protected = workspace.protected(&held.queue);
         let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
-        site.repository()?.commit_all(
+        workspace.repository()?.commit_all(
             &folder,
             changes,
             &format!("{}: {}", task.id, task.title),
@@ -314,11 +331,12 @@ pub fn commit_left(site: &Workspace, held: &Claimed, state: &WorkState) -> Resul
         )?;
     } else {
         // The agent may have committed that itself.
-        site.repository()?.disown_baseline(&folder)?;
+        workspace.repository()?.disown_baseline(&folder)?;
     }
     // Others may merge it while the program still runs.
-    site.repository()?
-        .publish_cell(&folder, &site.branch_of(task))?;
+    workspace
+        .repository()?
+        .publish_cell(&folder, &workspace.branch_of(task))?;
     Ok(())
 }
 
@@ -333,10 +351,10 @@ const ALREADY_DONE: &str = "already done: its commands pass, and nothing was cha
 
 const REWORDED: &str = "its text was edited during the run; starting over with the new text";
 
-/// Returns true if its queue now asks for something else than what was done.
-fn is_reworded(site: &Workspace, held: &Claimed) -> bool {
+/// Returns true if the item's words in its queue have changed since the work began.
+fn is_reworded(workspace: &Workspace, held: &Claimed) -> bool {
     let is_new = |command: &String| !held.task.done_when.contains(command);
-    site.board.task(&held.task.id).is_ok_and(|found| {
+    workspace.board.task(&held.task.id).is_ok_and(|found| {
         // A merge runs new commands anyway.
         let has_new = !found.task.worktree && found.task.done_when.iter().any(is_new);
         has_new || words(&found.task) != words(&held.task)
@@ -374,13 +392,13 @@ fn words(task: &Task) -> (String, Vec<&str>) {
 }
 
 /// Returns the agent's last message in `run`.
-fn last_words(site: &Workspace, run: &str) -> String {
-    Artifacts::open(&site.board, run).read("result.txt")
+fn last_words(workspace: &Workspace, run: &str) -> String {
+    Artifacts::open(&workspace.board, run).read("result.txt")
 }
 
 /// Returns true if its commands decide whether it was done before it was claimed.
-fn may_be_done(site: &Workspace, held: &Claimed) -> bool {
-    !held.task.done_when.is_empty() && site.expected(held) != Some(Expected::Change)
+fn may_be_done(workspace: &Workspace, held: &Claimed) -> bool {
+    !held.task.done_when.is_empty() && workspace.expected(held) != Some(Expected::Change)
 }
 
 /// Returns the result of work without changes. `nested` are repositories inside the worktree, which no commit can hold.
@@ -395,11 +413,14 @@ fn left_nothing(nested: &[PathBuf]) -> RunResult {
     RunResult::failed_as(Outcome::Empty, reason)
 }
 
-fn is_unrelated(site: &Workspace, tip: &CommitId) -> Result<bool, Error> {
-    let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
+fn is_unrelated(workspace: &Workspace, tip: &CommitId) -> Result<bool, Error> {
+    let Some(integration) = workspace
+        .repository()?
+        .branch_tip(workspace.integration())?
+    else {
         return Ok(false);
     };
-    Ok(site.repository()?.fork(&integration, tip)?.is_none())
+    Ok(workspace.repository()?.fork(&integration, tip)?.is_none())
 }
 
 /// Returns the commit that was rejected, unless it was sent back by a merge since.
@@ -423,17 +444,20 @@ fn rejected(site: &Workspace, held: &Claimed) -> Result<Option<String>, Error> {
 }
 
 /// Returns true if the work at `tip` has nothing new for the integration branch, or only changes to protected paths.
-fn is_empty(site: &Workspace, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
-    let Some(integration) = site.repository()?.branch_tip(site.integration())? else {
+fn is_empty(workspace: &Workspace, held: &Claimed, tip: &CommitId) -> Result<bool, Error> {
+    let Some(integration) = workspace
+        .repository()?
+        .branch_tip(workspace.integration())?
+    else {
         return Ok(false);
     };
-    if site.repository()?.is_ancestor(tip, &integration)? {
+    if workspace.repository()?.is_ancestor(tip, &integration)? {
         return Ok(true);
     }
-    let protected = site.protected(&held.queue);
+    let protected = workspace.protected(&held.queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     // Work that another branch has merged first does not count as empty.
-    Ok(site
+    Ok(workspace
         .repository()?
         .changes_only(&integration, tip, &protected)?)
 }

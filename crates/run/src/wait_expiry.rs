@@ -17,27 +17,28 @@ pub struct Expiry {
 }
 
 /// Returns the expiries of all waiting items with a limit.
-pub fn expiries(site: &Workspace) -> Result<Vec<Expiry>, Error> {
+pub fn expiries(workspace: &Workspace) -> Result<Vec<Expiry>, Error> {
     let mut all = Vec::new();
-    for text in site
+    for text in workspace
         .board
         .queues()?
         .iter()
-        .filter_map(|queue| site.board.read(queue).ok())
+        .filter_map(|queue| workspace.board.read(queue).ok())
     {
-        all.extend(expiries_in(site, &text.content.open())?);
+        all.extend(expiries_in(workspace, &text.content.open())?);
     }
     Ok(all)
 }
 
-/// The same for one document. Items whose wait has no start in the log never expire.
-pub fn expiries_in(site: &Workspace, document: &Document<'_>) -> Result<Vec<Expiry>, Error> {
+/// The same for one document. Items never expire if the log has no start of their wait.
+pub fn expiries_in(workspace: &Workspace, document: &Document<'_>) -> Result<Vec<Expiry>, Error> {
     let mut all = Vec::new();
     for at in (0..document.count()).filter(|at| document.status_at(*at) == Status::Waiting) {
         let item = document.item(at);
         let task = document.task_of(item);
-        let limit = task.max_wait.unwrap_or(site.config.max_wait);
-        if item.id.is_none() || item.quarantined || limit.is_zero() || !is_held_up(site, &task) {
+        let limit = task.max_wait.unwrap_or(workspace.config.max_wait);
+        if item.id.is_none() || item.quarantined || limit.is_zero() || !is_held_up(workspace, &task)
+        {
             continue;
         }
         let end = |since: Timestamp| {
@@ -45,7 +46,7 @@ pub fn expiries_in(site: &Workspace, document: &Document<'_>) -> Result<Vec<Expi
                 .ok()
                 .and_then(|limit| since.checked_add_signed(limit))
         };
-        let Some(at) = waits_since(site, &task.id)?.and_then(end) else {
+        let Some(at) = waits_since(workspace, &task.id)?.and_then(end) else {
             continue;
         };
         let why = match (task.question(), task.state.is_parked()) {
@@ -66,16 +67,17 @@ pub fn expiries_in(site: &Workspace, document: &Document<'_>) -> Result<Vec<Expi
 }
 
 /// Returns true if no agent could continue it.
-fn is_held_up(site: &Workspace, task: &Task) -> bool {
+fn is_held_up(workspace: &Workspace, task: &Task) -> bool {
     let has_ended =
         |child: &Task| child.status().is_ended() && !child.on_failure.keeps_waiting(child.status());
     let is_parked = task.state.is_parked() && task.question().is_none();
-    task.answered().is_none() && !(is_parked && site.board.children(&task.id).iter().all(has_ended))
+    task.answered().is_none()
+        && !(is_parked && workspace.board.children(&task.id).iter().all(has_ended))
 }
 
-fn waits_since(site: &Workspace, task: &TaskId) -> Result<Option<Timestamp>, Error> {
+fn waits_since(workspace: &Workspace, task: &TaskId) -> Result<Option<Timestamp>, Error> {
     let mut since = None;
-    walk_log(&site.board, Some(task), &mut |entry| {
+    walk_log(&workspace.board, Some(task), &mut |entry| {
         let begins = entry.to() == Some(Status::Waiting) && entry.from() != Some(Status::Waiting);
         since = begins.then_some(entry.time);
         !begins

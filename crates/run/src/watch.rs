@@ -131,7 +131,7 @@ pub struct Health {
     pub watched: Watched,
 }
 
-/// Returns the health of each run whose supervisor is alive.
+/// Returns the health of each run with a living supervisor.
 ///
 /// # Errors
 /// The board can't be read.
@@ -149,8 +149,8 @@ pub fn health(board: &Board) -> Result<Vec<Health>, Error> {
 }
 
 /// Returns true if an earlier look at this run has reported the breach.
-pub(super) fn was_reported(site: &Workspace, run: &Metadata, breach: &Breach) -> bool {
-    watched_of(&Artifacts::open(&site.board, &run.run)).knows_of(breach)
+pub(super) fn was_reported(workspace: &Workspace, run: &Metadata, breach: &Breach) -> bool {
+    watched_of(&Artifacts::open(&workspace.board, &run.run)).knows_of(breach)
 }
 
 fn watched_of(artifacts: &Artifacts) -> Watched {
@@ -166,8 +166,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn begin(site: &Workspace, role: &Role, task: &Task) -> Watch {
-        let rules = site.config.watch.with(role.watch.iter().chain(&task.watch));
+    pub(super) fn begin(workspace: &Workspace, role: &Role, task: &Task) -> Watch {
+        let rules = workspace
+            .config
+            .watch
+            .with(role.watch.iter().chain(&task.watch));
         Watch {
             every: rules.every.limit(),
             looked: clock::instant(),
@@ -188,15 +191,18 @@ impl Watch {
 
     /// Looks at the run of `own`, if it is time and no other process watches the board. Returns true if that ended the
     /// run.
-    pub(super) fn look(&mut self, site: &Workspace, own: &Lease) -> bool {
+    pub(super) fn look(&mut self, workspace: &Workspace, own: &Lease) -> bool {
         if !std::mem::take(&mut self.is_hurried) && !self.patience().is_zero() {
             return false;
         }
         self.looked = clock::instant();
-        let looked = look_at_own(site, own);
-        self.lapse
-            .note(site, Some(own), looked.as_ref().err().map(Error::in_words));
-        tell_people(site);
+        let looked = look_at_own(workspace, own);
+        self.lapse.note(
+            workspace,
+            Some(own),
+            looked.as_ref().err().map(Error::in_words),
+        );
+        tell_people(workspace);
         looked.unwrap_or(false)
     }
 }
@@ -212,7 +218,7 @@ impl Lapse {
     /// Records the result of a look: why it failed, if it did. Returns a message if that has changed.
     pub fn note(
         &mut self,
-        site: &Workspace,
+        workspace: &Workspace,
         of: Option<&Lease>,
         failure: Option<String>,
     ) -> Option<String> {
@@ -225,7 +231,7 @@ impl Lapse {
         };
         self.told = failure;
         // The reason may be that the board can't be written.
-        drop(site.board.note(Entry {
+        drop(workspace.board.note(Entry {
             task: of.map(|lease| lease.task.clone()),
             agent: of.map(|lease| lease.agent.clone()),
             cause: Some(words.clone()),
@@ -235,26 +241,26 @@ impl Lapse {
     }
 }
 
-/// Looks at each run once, and passes new diagnoses to `tell`. Reacts to them, unless the site is dry. Only some of
+/// Looks at each run once, and passes new diagnoses to `tell`. Reacts to them, unless the workspace is dry. Only some of
 /// many runs are checked for file rules, those checked longest ago first; each is checked when its agent is done.
 ///
 /// # Errors
 /// The board, or one of the runs, can't be examined; the other runs were.
-pub fn look(site: &Workspace, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+pub fn look(workspace: &Workspace, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
     let (mut failure, mut asks) = (None, MOST_ASKED);
-    let mut leases = site.board.leases()?;
+    let mut leases = workspace.board.leases()?;
     leases.sort_by_cached_key(|lease| {
         watched_of(&Artifacts::open(
-            &site.board,
+            &workspace.board,
             &run_name(&lease.task, lease.token),
         ))
         .held_to_rules_at
     });
     for lease in leases {
-        if site.interrupt.is_raised() {
+        if workspace.interrupt.is_raised() {
             break;
         }
-        if let Err(error) = look_at(site, &lease, &mut asks, tell) {
+        if let Err(error) = look_at(workspace, &lease, &mut asks, tell) {
             failure = failure.or(Some(error));
         }
     }
@@ -262,15 +268,15 @@ pub fn look(site: &Workspace, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Err
 }
 
 /// Looks at the supervisor's own run. Returns true if that ended the run.
-fn look_at_own(site: &Workspace, own: &Lease) -> Result<bool, Error> {
-    let slot = site.board.try_watch_slot()?;
+fn look_at_own(workspace: &Workspace, own: &Lease) -> Result<bool, Error> {
+    let slot = workspace.board.try_watch_slot()?;
     // A watcher that hangs or was stopped does not count.
     if slot.is_none()
-        && Watcher::of(&site.board).is_some_and(|watcher| watcher.is_at_it(clock::now()))
+        && Watcher::of(&workspace.board).is_some_and(|watcher| watcher.is_at_it(clock::now()))
     {
         return Ok(false);
     }
-    let Some(lease) = site
+    let Some(lease) = workspace
         .board
         .lease(&own.task)?
         .filter(|lease| lease.token == own.token)
@@ -278,15 +284,15 @@ fn look_at_own(site: &Workspace, own: &Lease) -> Result<bool, Error> {
         return Ok(false);
     };
     let mut is_over = false;
-    look_at(site, &lease, &mut 1, &mut |found| {
+    look_at(workspace, &lease, &mut 1, &mut |found| {
         is_over |= found.task == own.task && found.deed.ends();
     })?;
     Ok(is_over)
 }
 
-/// Runs of dead holders are left to `tavern-reap`, and chats to the person who chats.
+/// Leaves runs of dead holders to `tavern-reap`, and chats to their person.
 fn look_at(
-    site: &Workspace,
+    workspace: &Workspace,
     lease: &Lease,
     asks: &mut usize,
     tell: &mut dyn FnMut(Diagnosis),
@@ -296,12 +302,12 @@ fn look_at(
         return Ok(());
     }
     // This look may have ended it, together with another run.
-    if !is_held(site, lease)? {
+    if !is_held(workspace, lease)? {
         return Ok(());
     }
     // The run may have ended meanwhile, and its worktree with it.
-    look_into(site, lease, asks, tell).or_else(|error| {
-        if is_held(site, lease)? {
+    look_into(workspace, lease, asks, tell).or_else(|error| {
+        if is_held(workspace, lease)? {
             Err(error)
         } else {
             Ok(())
@@ -312,14 +318,14 @@ fn look_at(
 /// Examines one run; a part that can't be examined does not hide the others. `asks` is how often git may still be asked
 /// for files.
 fn look_into(
-    site: &Workspace,
+    workspace: &Workspace,
     lease: &Lease,
     asks: &mut usize,
     tell: &mut dyn FnMut(Diagnosis),
 ) -> Result<(), Error> {
     let (now, run) = (clock::now(), run_name(&lease.task, lease.token));
-    let artifacts = Artifacts::open(&site.board, &run);
-    let record = run_of(&site.board, &run).filter(|record| !record.damaged);
+    let artifacts = Artifacts::open(&workspace.board, &run);
+    let record = run_of(&workspace.board, &run).filter(|record| !record.damaged);
     let activity = activity_of(&artifacts);
     let (Some(record), Some(mut activity)) = (record, activity) else {
         // Both are written before the lease names its work.
@@ -335,11 +341,11 @@ fn look_into(
     if now - activity.began < YOUNGEST && activity.breaches.is_empty() {
         return Ok(());
     }
-    let of_role = site
+    let of_role = workspace
         .role(&lease.role)
         .ok()
         .and_then(|role| role.watch.as_ref());
-    let rules = &site
+    let rules = &workspace
         .config
         .watch
         .with(of_role.into_iter().chain(&activity.watch));
@@ -347,12 +353,12 @@ fn look_into(
     let mut watched = before.clone();
     let mut looked = Ok(());
     if record.branch.is_some() && is_in_doubt(&activity, rules, now) {
-        looked = look_at_files(site, &record, &mut activity, &mut watched, now);
+        looked = look_at_files(workspace, &record, &mut activity, &mut watched, now);
     }
-    if *asks > 0 && rules::are_for_files(site) && may_break_rules(&activity, &watched) {
+    if *asks > 0 && rules::are_for_files(workspace) && may_break_rules(&activity, &watched) {
         *asks -= 1;
         watched.held_to_rules_at = now;
-        match rules::broken(site, &record) {
+        match rules::broken(workspace, &record) {
             Ok(mut breaches) => {
                 watched.held_to_rules = breaches.is_empty().then_some(activity.steps);
                 // While it works one breach per rule is enough; the end of the run reports all of them.
@@ -366,28 +372,28 @@ fn look_into(
     let ends = found.as_ref().is_some_and(|(_, deed)| deed.ends());
     // Saved before a nudge, but after an ending: a killed watcher rather omits a nudge, and rather repeats an ending.
     if !ends {
-        keep(site, &artifacts, &before, &watched)?;
+        keep(workspace, &artifacts, &before, &watched)?;
     }
     if let Some((trouble, deed)) = found {
         let parent = activity.parent.filter(|_| {
             rules.gang > 0 && before.is_told_in_vain(trouble.symptom) && watched.nudges > 1
         });
         let gang = parent
-            .map(|parent| Gang::of(site, parent, trouble.symptom))
+            .map(|parent| Gang::of(workspace, parent, trouble.symptom))
             .transpose()?;
         match gang.filter(|gang| gang.members.len() >= rules.gang as usize) {
-            Some(gang) => gang.begin_anew(site, tell)?,
-            None => tell(carry_out(site, lease, &trouble, deed)?),
+            Some(gang) => gang.begin_anew(workspace, tell)?,
+            None => tell(carry_out(workspace, lease, &trouble, deed)?),
         }
     }
     if ends {
-        keep(site, &artifacts, &before, &watched)?;
+        keep(workspace, &artifacts, &before, &watched)?;
     }
     looked
 }
 
-fn is_held(site: &Workspace, lease: &Lease) -> Result<bool, Error> {
-    Ok(site
+fn is_held(workspace: &Workspace, lease: &Lease) -> Result<bool, Error> {
+    Ok(workspace
         .board
         .lease(&lease.task)?
         .is_some_and(|now| now.token == lease.token))
@@ -401,12 +407,12 @@ struct Gang {
 }
 
 impl Gang {
-    fn of(site: &Workspace, parent: TaskId, symptom: Symptom) -> Result<Gang, Error> {
+    fn of(workspace: &Workspace, parent: TaskId, symptom: Symptom) -> Result<Gang, Error> {
         let is_member = |health: &Health| {
             health.activity.parent.as_ref() == Some(&parent)
                 && health.watched.is_told_in_vain(symptom)
         };
-        let members = health(&site.board)?
+        let members = health(&workspace.board)?
             .into_iter()
             .filter(is_member)
             .map(|health| health.lease)
@@ -419,24 +425,28 @@ impl Gang {
     }
 
     /// Ends their runs, since the fault is not with one of them. Members that were restarted before are paused.
-    fn begin_anew(&self, site: &Workspace, tell: &mut dyn FnMut(Diagnosis)) -> Result<(), Error> {
+    fn begin_anew(
+        &self,
+        workspace: &Workspace,
+        tell: &mut dyn FnMut(Diagnosis),
+    ) -> Result<(), Error> {
         let trouble = Trouble::of_gang(&self.parent, self.symptom, self.members.len());
         for member in &self.members {
-            let deed = if was_restarted(site, &member.task)? {
+            let deed = if was_restarted(workspace, &member.task)? {
                 Reaction::Paused
             } else {
                 Reaction::Restarted
             };
-            tell(carry_out(site, member, &trouble, deed)?);
+            tell(carry_out(workspace, member, &trouble, deed)?);
         }
         Ok(())
     }
 }
 
 /// Returns true if it was restarted before, together with others.
-fn was_restarted(site: &Workspace, task: &TaskId) -> Result<bool, Error> {
+fn was_restarted(workspace: &Workspace, task: &TaskId) -> Result<bool, Error> {
     let mut was_restarted = false;
-    walk_log(&site.board, Some(task), &mut |entry| {
+    walk_log(&workspace.board, Some(task), &mut |entry| {
         was_restarted = entry.symptom == Some(Symptom::Divergence);
         !was_restarted
     })?;
@@ -444,12 +454,12 @@ fn was_restarted(site: &Workspace, task: &TaskId) -> Result<bool, Error> {
 }
 
 fn keep(
-    site: &Workspace,
+    workspace: &Workspace,
     artifacts: &Artifacts,
     before: &Watched,
     watched: &Watched,
 ) -> Result<(), Error> {
-    if before == watched || site.board.is_dry() {
+    if before == watched || workspace.board.is_dry() {
         return Ok(());
     }
     let text = serde_json::to_string(watched).expect("it is plain data");
@@ -458,13 +468,13 @@ fn keep(
 
 /// Looks for file changes that no call shows. This takes a git command, so it is done only in doubt.
 fn look_at_files(
-    site: &Workspace,
+    workspace: &Workspace,
     run: &Metadata,
     activity: &mut Activity,
     watched: &mut Watched,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let files = files(site, run)?;
+    let files = files(workspace, run)?;
     if watched.files != Some(files) {
         if watched.files.is_some() {
             watched.forgive();
@@ -479,11 +489,11 @@ fn look_at_files(
 }
 
 /// Returns a digest of the worktree's content.
-fn files(site: &Workspace, run: &Metadata) -> Result<u64, Error> {
-    let (repository, folder) = (site.repository()?, &run.worktree);
+fn files(workspace: &Workspace, run: &Metadata) -> Result<u64, Error> {
+    let (repository, folder) = (workspace.repository()?, &run.worktree);
     let changes = repository.changes(folder)?;
     let mut digest = Xxh3::new();
-    site.tip_of(folder)?.as_str().hash(&mut digest);
+    workspace.tip_of(folder)?.as_str().hash(&mut digest);
     for path in changes
         .staged
         .iter()
@@ -500,18 +510,18 @@ fn files(site: &Workspace, run: &Metadata) -> Result<u64, Error> {
 /// Nudges the agent or ends its run, and logs it; does nothing on a dry board. The log entry comes first, since the
 /// report of a pause must be the item's last.
 fn carry_out(
-    site: &Workspace,
+    workspace: &Workspace,
     lease: &Lease,
     trouble: &Trouble,
     deed: Reaction,
 ) -> Result<Diagnosis, Error> {
     let diagnosis = Diagnosis::new(lease, trouble, deed);
-    if site.board.is_dry() {
+    if workspace.board.is_dry() {
         return Ok(diagnosis);
     }
     let (task, token, why) = (&lease.task, lease.token, trouble.why.clone());
     let (agent, run) = (Some(lease.agent.clone()), diagnosis.run.clone());
-    site.board.note(Entry {
+    workspace.board.note(Entry {
         task: Some(task.clone()),
         agent: agent.clone(),
         token: Some(token),
@@ -522,7 +532,7 @@ fn carry_out(
         ..Entry::new(Kind::Diagnosed, clock::now())
     })?;
     let submit = |event: Event| {
-        site.board.submit(
+        workspace.board.submit(
             task,
             &event,
             &Note {
@@ -534,7 +544,8 @@ fn carry_out(
     match deed {
         Reaction::Noted | Reaction::Notified => {}
         Reaction::Nudged(urgency) => {
-            site.board
+            workspace
+                .board
                 .send(task, WATCHER, None, Some(urgency), &words(trouble, urgency))?;
         }
         Reaction::Paused => {
@@ -546,13 +557,13 @@ fn carry_out(
                 Symptom::Runaway => format!("{why}. How should it continue?"),
                 _ => format!("{why}, and a nudge did not help. How should it continue?"),
             };
-            drop(pause(site, lease, asked)?);
+            drop(pause(workspace, lease, asked)?);
         }
         Reaction::Restarted => {
             let retry = Retry {
                 blame: Blame::Nobody,
                 not_before: None,
-                most: site.config.max_returns,
+                most: workspace.config.max_returns,
             };
             submit(Event::Return {
                 token,
@@ -561,11 +572,11 @@ fn carry_out(
             })?;
         }
         Reaction::Ended => {
-            let item = site.board.task(task)?.task;
+            let item = workspace.board.task(task)?.task;
             let retry = retry(
-                site,
+                workspace,
                 &item,
-                policy(site, Outcome::Failed),
+                policy(workspace, Outcome::Failed),
                 None,
                 &lease.role,
             );
@@ -584,12 +595,12 @@ fn carry_out(
 ///
 /// # Errors
 /// Another process holds it by now, or the board can't be written.
-pub fn pause(site: &Workspace, lease: &Lease, question: String) -> Result<Done, Error> {
+pub fn pause(workspace: &Workspace, lease: &Lease, question: String) -> Result<Done, Error> {
     let note = Note {
         agent: Some(lease.agent.clone()),
         run: Some(run_name(&lease.task, lease.token)),
     };
-    Ok(site.board.submit(
+    Ok(workspace.board.submit(
         &lease.task,
         &Event::Ask {
             token: lease.token,

@@ -47,7 +47,7 @@ pub struct Workspace {
     repository: OnceLock<Repository>,
     /// Merges that this process could not set up.
     pub(super) stuck: StuckMerges,
-    /// Completed items whose work this process has found at the base of new work.
+    /// Completed items; this process has found their work at the base of new work.
     pub(super) found: Mutex<HashSet<TaskId>>,
     /// Results of this process's account checks.
     pub(super) accounts: Accounts,
@@ -56,7 +56,7 @@ pub struct Workspace {
     pub runner: Option<String>,
     /// `--model`: overrides the model likewise.
     pub model: Option<String>,
-    /// Returns what a person types to resolve a lack of an item, given its ID and queue: the programs are known to the
+    /// Returns the command that resolves a lack of an item, given its ID and queue: the programs are known to the
     /// layers above.
     pub todo: Todo,
     /// Sends notices to people, once there is a receiver.
@@ -69,9 +69,9 @@ pub type Todo = fn(&Lack, Option<&TaskId>, Option<&str>) -> Option<String>;
 impl Workspace {
     /// Opens the board with its repository. Refuses a repository that tracks Tavern's own files.
     pub fn open(board: Board, interrupt: Interrupt) -> Result<Workspace, Error> {
-        let site = Workspace::unopened(board, interrupt)?;
-        refuse_tracked(&site.board, site.repository()?)?;
-        Ok(site)
+        let workspace = Workspace::unopened(board, interrupt)?;
+        refuse_tracked(&workspace.board, workspace.repository()?)?;
+        Ok(workspace)
     }
 
     /// Opens the board; the repository is opened on first use, since the program may not need it.
@@ -128,7 +128,7 @@ impl Workspace {
         }
     }
 
-    /// Returns this site in place of `other`. Its notices go on from there: nothing waits for notices being sent.
+    /// Returns this workspace in place of `other`. Its notices go on from there: nothing waits for notices being sent.
     #[must_use]
     pub fn instead_of(mut self, other: &mut Workspace) -> Workspace {
         if let Some(mut teller) = other.teller.take() {
@@ -138,7 +138,7 @@ impl Workspace {
         self
     }
 
-    /// Returns the site with these queues named.
+    /// Returns the workspace with these queues named.
     pub fn naming(self, named: &[Queue]) -> Workspace {
         Workspace {
             named: named.to_vec(),
@@ -146,7 +146,7 @@ impl Workspace {
         }
     }
 
-    /// Returns the site with these texts in place of the files' content.
+    /// Returns the workspace with these texts in place of the files' content.
     pub fn reading(self, texts: HashMap<PathBuf, String>) -> Workspace {
         Workspace { texts, ..self }
     }
@@ -203,7 +203,7 @@ impl Workspace {
         self.config.expected(&held.task, &held.lease.role)
     }
 
-    /// Returns what an agent of that role and name takes from `queues`; `None`: all of the board's.
+    /// Returns the claim request of an agent with that role and name for `queues`; `None`: all of the board's.
     pub fn seek(
         &self,
         agent: &str,
@@ -320,7 +320,7 @@ impl Workspace {
         Ok(Some(tip))
     }
 
-    /// Returns what to do if the integration branch is checked out in `folder`: moving it would leave the files there
+    /// Returns the remedy if the integration branch is checked out in `folder`: moving it would leave the files there
     /// behind.
     pub fn way_out(&self, folder: &Path) -> String {
         let (branch, own) = (self.integration(), Integration::default().branch);
@@ -797,7 +797,7 @@ pub fn runner_that_obeys(
     })
 }
 
-/// Merges whose worktree could not be set up by this process: the last try of each item.
+/// Failed set-ups of a merge's worktree by this process: the last try of each item.
 #[derive(Default)]
 pub struct StuckMerges(Mutex<HashMap<TaskId, StuckMerge>>);
 

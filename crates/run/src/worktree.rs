@@ -50,13 +50,13 @@ pub struct Branch {
 
 /// Makes the task's worktree and runs the set-up command in it, or reuses the worktree of an earlier attempt. A dry run
 /// makes nothing; if base and integration branch have both moved, it returns the latter without merging the two.
-pub fn prepare(site: &Workspace, held: &Claimed) -> Result<Worktree, Error> {
-    let path = site.board.worktree(&held.task.id);
+pub fn prepare(workspace: &Workspace, held: &Claimed) -> Result<Worktree, Error> {
+    let path = workspace.board.worktree(&held.task.id);
     let is_new = !path.exists();
     let branch = || {
         Ok::<_, Error>(Branch {
-            name: site.branch_of(&held.task),
-            base: site.follow_base()?.0,
+            name: workspace.branch_of(&held.task),
+            base: workspace.follow_base()?.0,
         })
     };
     let branch = held.task.worktree.then(branch).transpose()?;
@@ -66,63 +66,87 @@ pub fn prepare(site: &Workspace, held: &Claimed) -> Result<Worktree, Error> {
         view: None,
         is_new,
     };
-    if !site.board.is_dry() {
-        make(site, held, &worktree)?;
+    if !workspace.board.is_dry() {
+        make(workspace, held, &worktree)?;
     }
     Ok(worktree)
 }
 
-fn make(site: &Workspace, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
+fn make(workspace: &Workspace, held: &Claimed, worktree: &Worktree) -> Result<(), Error> {
     let (task, lease, path) = (&held.task, &held.lease, &worktree.path);
-    let role = site.role(&lease.role)?;
-    end_earlier(site, held, path)?;
+    let role = workspace.role(&lease.role)?;
+    end_earlier(workspace, held, path)?;
     let Some(Branch { name, base: tip }) = &worktree.branch else {
         return make_plain(path);
     };
-    let start = match site.repository()?.branch_tip(name)? {
-        Some(earlier) if is_outdated(site, held, tip, &earlier)? => {
+    let start = match workspace.repository()?.branch_tip(name)? {
+        Some(earlier) if is_outdated(workspace, held, tip, &earlier)? => {
             // The branch starts again at the tip; the prompt names the ref that keeps the earlier work.
             if path.exists() {
-                keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
+                keep_and_remove(
+                    workspace,
+                    task,
+                    lease.token,
+                    path,
+                    std::slice::from_ref(tip),
+                )?;
             }
-            site.repository()?
+            workspace
+                .repository()?
                 .keep_commit(&salvage_ref(task, lease.token), &earlier)?;
-            site.repository()?.branch_delete_if(name, &earlier)?;
+            workspace.repository()?.branch_delete_if(name, &earlier)?;
             tip.clone()
         }
         Some(earlier) => earlier,
         None => tip.clone(),
     };
     if !path.exists() {
-        // Commits without a branch, whose folder was deleted, must be salvaged.
-        salvage(site, task, lease.token, path, &[tip.clone(), start.clone()])?;
+        // Commits without a branch and a folder must be salvaged.
+        salvage(
+            workspace,
+            task,
+            lease.token,
+            path,
+            &[tip.clone(), start.clone()],
+        )?;
     }
     let add = || {
-        site.repository()?
-            .add_worktree(path, name, &start, &site.board.worktree_lock(), |path| {
-                children::gather(site, task, held.children(&site.board), path)?;
+        workspace.repository()?.add_worktree(
+            path,
+            name,
+            &start,
+            &workspace.board.worktree_lock(),
+            |path| {
+                children::gather(workspace, task, held.children(&workspace.board), path)?;
                 furnish(
-                    site,
+                    workspace,
                     role,
                     task,
-                    mark_of(site, &run_name(&task.id, lease.token)),
+                    mark_of(workspace, &run_name(&task.id, lease.token)),
                     path,
                 )
-            })
+            },
+        )
     };
     let was_made = match add() {
         Err(Error::Git(GitError::OtherHead { .. })) => {
             // The supervisor died before it could return the worktree to the item's branch. Or the agent of an earlier
             // attempt switched to a branch of its own: that is kept, and the folder made again.
-            if !site.repository()?.bring_home(path, name)? {
-                keep_and_remove(site, task, lease.token, path, std::slice::from_ref(tip))?;
+            if !workspace.repository()?.bring_home(path, name)? {
+                keep_and_remove(
+                    workspace,
+                    task,
+                    lease.token,
+                    path,
+                    std::slice::from_ref(tip),
+                )?;
             }
             add()?
         }
         other => other?,
     };
     if !was_made {
-        children::gather(site, task, held.children(&site.board), path)?;
+        children::gather(workspace, task, held.children(&workspace.board), path)?;
     }
     Ok(())
 }
@@ -134,33 +158,37 @@ pub fn make_plain(path: &Path) -> Result<(), Error> {
 
 /// Makes a folder to review the task in: the files of `commit` on no branch; empty without a commit.
 pub fn view(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     commit: Option<&CommitId>,
 ) -> Result<Worktree, Error> {
     let (task, lease) = (&held.task, &held.lease);
-    let path = site.board.view(&task.id);
+    let path = workspace.board.view(&task.id);
     let view = Worktree {
         path: path.clone(),
         branch: None,
         view: commit.cloned(),
         is_new: false,
     };
-    if site.board.is_dry() {
+    if workspace.board.is_dry() {
         return Ok(view);
     }
-    end_earlier(site, held, &path)?;
+    end_earlier(workspace, held, &path)?;
     let Some(commit) = commit else {
         return make_plain(&path).map(|()| view);
     };
-    clean(site, task, lease.token, &path, commit)?;
-    let mark = mark_of(site, &run_name(&task.id, lease.token));
+    clean(workspace, task, lease.token, &path, commit)?;
+    let mark = mark_of(workspace, &run_name(&task.id, lease.token));
     // The set-up runs files written by the author of the work.
-    let (role, author) = (site.role(&lease.role)?, role_of_work(site, task)?);
-    let is_free = !role.sandbox && !site.config.worktree.setup.is_empty();
+    let (role, author) = (workspace.role(&lease.role)?, role_of_work(workspace, task)?);
+    let is_free = !role.sandbox && !workspace.config.worktree.setup.is_empty();
     furnish(
-        site,
-        if is_free { site.role(&author)? } else { role },
+        workspace,
+        if is_free {
+            workspace.role(&author)?
+        } else {
+            role
+        },
         task,
         mark,
         &path,
@@ -170,39 +198,44 @@ pub fn view(
 
 /// Makes the folder at `path` hold exactly the files of `commit`, on no branch.
 pub fn clean(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     token: u64,
     path: &Path,
     commit: &CommitId,
 ) -> Result<(), Error> {
-    let lock = site.board.worktree_lock();
-    match site.repository()?.checkout_scratch(path, commit, &lock) {
+    let lock = workspace.board.worktree_lock();
+    match workspace
+        .repository()?
+        .checkout_scratch(path, commit, &lock)
+    {
         // An earlier run has made a branch.
         Err(GitError::OtherHead { .. }) => {
-            keep_and_remove(site, task, token, path, std::slice::from_ref(commit))?;
+            keep_and_remove(workspace, task, token, path, std::slice::from_ref(commit))?;
         }
-        // It may hold what git can't delete: a read-only folder, or another user's. Move it away.
-        Err(GitError::Program { .. }) => drop(site.repository()?.remove_worktree(path, &lock)),
+        // It may hold folders that git can't delete: read-only ones, or another user's. Move it away.
+        Err(GitError::Program { .. }) => drop(workspace.repository()?.remove_worktree(path, &lock)),
         made => return Ok(made.map(drop)?),
     }
-    site.repository()?.checkout_scratch(path, commit, &lock)?;
+    workspace
+        .repository()?
+        .checkout_scratch(path, commit, &lock)?;
     Ok(())
 }
 
 /// Removes the review folder. Changes made there nevertheless are kept.
 pub fn remove_view(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     token: u64,
     commit: Option<&CommitId>,
 ) -> Result<(), Error> {
-    let path = site.board.view(&task.id);
+    let path = workspace.board.view(&task.id);
     if path.exists() && !path.join(".git").exists() {
-        return put_aside(site, &path, &run_name(&task.id, token));
+        return put_aside(workspace, &path, &run_name(&task.id, token));
     }
     keep_and_remove(
-        site,
+        workspace,
         task,
         token,
         &path,
@@ -210,36 +243,36 @@ pub fn remove_view(
     )
 }
 
-/// Ends processes of earlier runs of the task, since two must not work in the same files. A holder whose lease was
-/// withdrawn may not have noticed it yet.
-fn end_earlier(site: &Workspace, held: &Claimed, path: &Path) -> Result<(), Error> {
+/// Ends processes of earlier runs of the task, since two must not work in the same files. A holder may not have
+/// noticed yet that its lease was withdrawn.
+fn end_earlier(workspace: &Workspace, held: &Claimed, path: &Path) -> Result<(), Error> {
     // Most items are new, and a board may have thousands of runs.
     if !held.has_history && !path.exists() {
         return Ok(());
     }
-    let mut earlier = runs_of(&site.board, &held.task.id)?;
+    let mut earlier = runs_of(&workspace.board, &held.task.id)?;
     earlier.retain(|run| run.token < held.lease.token);
     let last = earlier.last().map(|run| run.token);
     for run in earlier
         .iter()
         .filter(|run| run.ended.is_none() || Some(run.token) == last)
     {
-        end_processes(site, &run.run)?;
-        end_of_dead(site, &run.run)?;
+        end_processes(workspace, &run.run)?;
+        end_of_dead(workspace, &run.run)?;
     }
-    take_over_all(site, &held.task.id)
+    take_over_all(workspace, &held.task.id)
 }
 
 /// Returns the worktree to the item's branch if the agent has left it. Returns in words where it was (`HEAD`: on no
 /// branch). Commits on top of the item's branch are added to it; a branch with a history of its own stays as it is.
-pub fn bring_home(site: &Workspace, worktree: &Worktree) -> Result<Option<String>, Error> {
+pub fn bring_home(workspace: &Workspace, worktree: &Worktree) -> Result<Option<String>, Error> {
     let Some(branch) = &worktree.branch else {
         return Ok(None);
     };
-    let found = match site.repository()?.head_of(&worktree.path) {
+    let found = match workspace.repository()?.head_of(&worktree.path) {
         Ok(Head::Branch { name, .. } | Head::Unborn { name }) => name,
         Ok(Head::Detached { .. }) => {
-            let branch = site.repository()?.left_on(&worktree.path);
+            let branch = workspace.repository()?.left_on(&worktree.path);
             branch.unwrap_or_else(|| "HEAD".to_owned())
         }
         // The agent has removed the worktree.
@@ -249,7 +282,7 @@ pub fn bring_home(site: &Workspace, worktree: &Worktree) -> Result<Option<String
     if found == branch.name {
         return Ok(None);
     }
-    let is_home = site
+    let is_home = workspace
         .repository()?
         .bring_home(&worktree.path, &branch.name)?;
     Ok(Some(if is_home {
@@ -263,31 +296,31 @@ pub fn bring_home(site: &Workspace, worktree: &Worktree) -> Result<Option<String
 /// has dropped, or was ended for breaking a rule. Or it conflicts with that branch and no agent continues it: a script
 /// that runs again repeats its changes on the new tip.
 fn is_outdated(
-    site: &Workspace,
+    workspace: &Workspace,
     held: &Claimed,
     tip: &CommitId,
     earlier: &CommitId,
 ) -> Result<bool, Error> {
-    if site.repository()?.reverted(earlier, tip)?.is_some()
-        || site.dropped_from(tip, earlier)?.is_some()
+    if workspace.repository()?.reverted(earlier, tip)?.is_some()
+        || workspace.dropped_from(tip, earlier)?.is_some()
     {
         return Ok(true);
     }
-    let runs = runs_of(&site.board, &held.task.id)?;
+    let runs = runs_of(&workspace.board, &held.task.id)?;
     let last = runs
         .iter()
         .rfind(|run| run.token < held.lease.token && run.role == held.lease.role);
-    if last.is_some_and(|last| was_reaped(site, last)) {
+    if last.is_some_and(|last| was_reaped(workspace, last)) {
         return Ok(true);
     }
     let goes_on = last.is_some_and(|last| last.session.is_some());
-    Ok(!goes_on && conflict(site, &held.queue, tip, earlier)?.is_some())
+    Ok(!goes_on && conflict(workspace, &held.queue, tip, earlier)?.is_some())
 }
 
 /// Returns true if the run was ended for breaking a rule, which its work still breaks.
-fn was_reaped(site: &Workspace, run: &Metadata) -> bool {
+fn was_reaped(workspace: &Workspace, run: &Metadata) -> bool {
     let mut was_reaped = false;
-    let walked = walk_log(&site.board, Some(&run.task), &mut |entry| {
+    let walked = walk_log(&workspace.board, Some(&run.task), &mut |entry| {
         let is_breach =
             entry.symptom == Some(Symptom::Violation) && entry.deed == Some(Reaction::Ended);
         was_reaped = is_breach && entry.run.as_ref() == Some(&run.run);
@@ -308,15 +341,15 @@ pub fn named(paths: &[PathBuf]) -> String {
 
 /// Returns the conflict of earlier work with the integration branch at `tip`.
 pub fn conflict(
-    site: &Workspace,
+    workspace: &Workspace,
     queue: &Queue,
     tip: &CommitId,
     earlier: &CommitId,
 ) -> Result<Option<MergeConflict>, Error> {
-    let protected = site.protected(queue);
+    let protected = workspace.protected(queue);
     let protected: Vec<&str> = protected.iter().map(String::as_str).collect();
     Ok(
-        match site
+        match workspace
             .repository()?
             .merge(tip, earlier, &protected, "probe")?
         {
@@ -331,39 +364,39 @@ pub fn salvage_ref(task: &Task, token: u64) -> String {
     format!("{SALVAGED}{}/{token}", task.id)
 }
 
-/// Keeps what the worktree holds beyond the integration branch, then removes it. Deletes the item's branch if it is
+/// Keeps the worktree's changes beyond the integration branch, then removes it. Deletes the item's branch if it is
 /// fully merged.
-pub fn clear(site: &Workspace, task: &Task) -> Result<(), Error> {
-    clear_folder(site, task)?;
-    delete_merged_branch(site, task).map(drop)
+pub fn clear(workspace: &Workspace, task: &Task) -> Result<(), Error> {
+    clear_folder(workspace, task)?;
+    delete_merged_branch(workspace, task).map(drop)
 }
 
 /// Returns the tip of the item's branch if it is fully merged.
-pub fn merged_branch(site: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> {
-    let repository = site.repository()?;
-    let name = site.branch_of(task);
+pub fn merged_branch(workspace: &Workspace, task: &Task) -> Result<Option<CommitId>, Error> {
+    let repository = workspace.repository()?;
+    let name = workspace.branch_of(task);
     let (Some(own), Some(tip)) = (
         repository.branch_tip(&name)?,
-        repository.branch_tip(site.integration())?,
+        repository.branch_tip(workspace.integration())?,
     ) else {
         return Ok(None);
     };
-    let is_merged = name != site.integration() && repository.is_ancestor(&own, &tip)?;
+    let is_merged = name != workspace.integration() && repository.is_ancestor(&own, &tip)?;
     Ok(is_merged.then_some(own))
 }
 
 /// Deletes the item's branch if it is fully merged, since the integration branch has its commits. Returns true if it
 /// did.
-pub fn delete_merged_branch(site: &Workspace, task: &Task) -> Result<bool, Error> {
+pub fn delete_merged_branch(workspace: &Workspace, task: &Task) -> Result<bool, Error> {
     if !task.worktree {
         return Ok(false);
     }
-    let Some(own) = merged_branch(site, task)? else {
+    let Some(own) = merged_branch(workspace, task)? else {
         return Ok(false);
     };
-    match site
+    match workspace
         .repository()?
-        .branch_delete_if(&site.branch_of(task), &own)
+        .branch_delete_if(&workspace.branch_of(task), &own)
     {
         // Another process works on it after all.
         Err(GitError::Moved { .. } | GitError::CheckedOut { .. }) => Ok(false),
@@ -371,34 +404,37 @@ pub fn delete_merged_branch(site: &Workspace, task: &Task) -> Result<bool, Error
     }
 }
 
-fn clear_folder(site: &Workspace, task: &Task) -> Result<(), Error> {
-    let path = site.board.worktree(&task.id);
-    if site.config.worktree.keep {
+fn clear_folder(workspace: &Workspace, task: &Task) -> Result<(), Error> {
+    let path = workspace.board.worktree(&task.id);
+    if workspace.config.worktree.keep {
         return Ok(());
     }
     // A killed supervisor leaves the cell to be imported.
-    take_over_all(site, &task.id)?;
+    take_over_all(workspace, &task.id)?;
     if !path.exists() {
         // A killed removal may have left git's registration.
-        site.repository()?
-            .remove_worktree(&path, &site.board.worktree_lock())?;
+        workspace
+            .repository()?
+            .remove_worktree(&path, &workspace.board.worktree_lock())?;
         return Ok(());
     }
-    let token = last_token(&site.board, &task.id)?;
+    let token = last_token(&workspace.board, &task.id)?;
     // The item's `worktree` setting may have changed since.
-    if !path.join(".git").exists() && !site.repository()?.is_worktree(&path)? {
-        return put_aside(site, &path, &run_name(&task.id, token));
+    if !path.join(".git").exists() && !workspace.repository()?.is_worktree(&path)? {
+        return put_aside(workspace, &path, &run_name(&task.id, token));
     }
-    let merged = site.repository()?.branch_tip(site.integration())?;
-    keep_and_remove(site, task, token, &path, merged.as_slice())
+    let merged = workspace
+        .repository()?
+        .branch_tip(workspace.integration())?;
+    keep_and_remove(workspace, task, token, &path, merged.as_slice())
 }
 
 /// Removes the folder of an item that needs no repository; its content stays with the last run.
-fn put_aside(site: &Workspace, path: &Path, run: &str) -> Result<(), Error> {
+fn put_aside(workspace: &Workspace, path: &Path, run: &str) -> Result<(), Error> {
     if fs::remove_dir(path).is_ok() {
         return Ok(());
     }
-    let folder = Artifacts::create(&site.board, run)?.path("files");
+    let folder = Artifacts::create(&workspace.board, run)?.path("files");
     match fs::rename(path, &folder) {
         // Another process has moved it away meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => Ok(()),
@@ -408,8 +444,8 @@ fn put_aside(site: &Workspace, path: &Path, run: &str) -> Result<(), Error> {
 
 /// Like [`clear`], for an item that has just ended. If its worktree can't be removed now, the log says why, and
 /// `tavern-reap` tries again.
-pub fn clear_ended(site: &Workspace, task: &Task) -> Result<(), Error> {
-    let Err(error) = clear(site, task) else {
+pub fn clear_ended(workspace: &Workspace, task: &Task) -> Result<(), Error> {
+    let Err(error) = clear(workspace, task) else {
         return Ok(());
     };
     let cause = Some(format!(
@@ -421,13 +457,13 @@ pub fn clear_ended(site: &Workspace, task: &Task) -> Result<(), Error> {
         cause,
         ..Entry::new(Kind::Noted, clock::now())
     };
-    Ok(site.board.note(entry)?)
+    Ok(workspace.board.note(entry)?)
 }
 
-/// Commits what the worktree holds (tracked and untracked, minus ignored) to the salvage ref of the run with this
+/// Commits the worktree's files (tracked and untracked, minus ignored) to the salvage ref of the run with this
 /// token, unless all of it is in `merged`. Only then removes the worktree.
 fn keep_and_remove(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     token: Token,
     path: &Path,
@@ -435,36 +471,37 @@ fn keep_and_remove(
 ) -> Result<(), Error> {
     let mut is_mixed = false;
     // An agent that continues its branch must find only its own work there.
-    if path.exists() && site.repository()?.is_worktree(path)? {
-        match site.repository()?.disown_baseline(path) {
+    if path.exists() && workspace.repository()?.is_worktree(path)? {
+        match workspace.repository()?.disown_baseline(path) {
             Err(GitError::Mixed { .. }) => is_mixed = true,
             disowned => disowned?,
         }
-        take_inner(site, &task.id, &run_name(&task.id, token), path)?;
+        take_inner(workspace, &task.id, &run_name(&task.id, token), path)?;
     }
-    let kept = salvage(site, task, token, path, merged)?;
+    let kept = salvage(workspace, task, token, path, merged)?;
     if let Some(unsaved) = kept.as_ref().and_then(|kept| kept.unsaved.first()) {
         let why = format!("`{}` can't be read, so it can't be kept", unsaved.display());
         return Err(Error::io("remove", path)(io::Error::other(why)));
     }
     failpoint::hit("worktree.kept").map_err(Error::io("remove", path))?;
     if is_mixed {
-        site.repository()?.disown_mixed(path)?;
+        workspace.repository()?.disown_mixed(path)?;
     }
-    site.repository()?
-        .remove_worktree(path, &site.board.worktree_lock())?;
+    workspace
+        .repository()?
+        .remove_worktree(path, &workspace.board.worktree_lock())?;
     Ok(())
 }
 
 /// Salvages the worktree, and logs once where the work is kept.
 fn salvage(
-    site: &Workspace,
+    workspace: &Workspace,
     task: &Task,
     token: Token,
     path: &Path,
     merged: &[CommitId],
 ) -> Result<Option<Salvage>, Error> {
-    let (repository, reference) = (site.repository()?, salvage_ref(task, token));
+    let (repository, reference) = (workspace.repository()?, salvage_ref(task, token));
     let before = repository.references(&reference)?;
     let message = format!("Salvage {}: {}", task.id, task.title);
     let kept = repository.salvage(path, &reference, &message, merged)?;
@@ -477,7 +514,7 @@ fn salvage(
             cause,
             ..Entry::new(Kind::Noted, clock::now())
         };
-        site.board.note(entry)?;
+        workspace.board.note(entry)?;
     }
     Ok(kept)
 }

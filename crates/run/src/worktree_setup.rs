@@ -23,27 +23,27 @@ use tavern_sys::files;
 use tavern_sys::process::{CommandSpec, Mark, run_command};
 
 /// Copies ignored files that work needs into a new worktree, and sets it up, sandboxed as the work of `role`. Returns
-/// what was done.
+/// its actions.
 pub fn furnish(
-    site: &Workspace,
+    workspace: &Workspace,
     role: &Role,
     task: &Task,
     mark: Mark,
     path: &Path,
 ) -> Result<Furnished, Error> {
-    Trust::of(site).settings()?;
-    let copied = copy_files(site, path)?;
-    set_up(site, role, task, mark, path)?;
+    Trust::of(workspace).settings()?;
+    let copied = copy_files(workspace, path)?;
+    set_up(workspace, role, task, mark, path)?;
     Ok(Furnished {
         copied,
-        is_set_up: !site.config.worktree.setup.is_empty(),
+        is_set_up: !workspace.config.worktree.setup.is_empty(),
     })
 }
 
-fn copy_files(site: &Workspace, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
-    let root = site.board.root();
+fn copy_files(workspace: &Workspace, worktree: &Path) -> Result<Vec<PathBuf>, Error> {
+    let root = workspace.board.root();
     let mut copied = Vec::new();
-    for name in site
+    for name in workspace
         .config
         .worktree
         .copy
@@ -140,30 +140,30 @@ fn led(link: &Path, root: &Path, worktree: &Path) -> io::Result<PathBuf> {
 }
 
 fn set_up(
-    site: &Workspace,
+    workspace: &Workspace,
     role: &Role,
     task: &Task,
     mark: Mark,
     worktree: &Path,
 ) -> Result<(), Error> {
-    let command = &site.config.worktree.setup;
+    let command = &workspace.config.worktree.setup;
     if command.is_empty() {
         return Ok(());
     }
-    let root = site.board.root().to_string_lossy().into_owned();
+    let root = workspace.board.root().to_string_lossy().into_owned();
     let ours = [("TAVERN_TASK", task.id.to_string()), ("TAVERN_ROOT", root)];
     let spec = CommandSpec {
-        timeout: site.config.worktree.timeout.limit(),
-        env: environment::of_commands(site, ours),
+        timeout: workspace.config.worktree.timeout.limit(),
+        env: environment::of_commands(workspace, ours),
         inherits: false,
         run: Some(mark),
-        wrapper: sandbox::of_command(site, role, worktree)?,
+        wrapper: sandbox::of_command(workspace, role, worktree)?,
         ..CommandSpec::new(command, worktree)
     };
-    let repository = site.repository()?;
+    let repository = workspace.repository()?;
     let before = repository.head_of(worktree)?;
     let result =
-        run_command(&spec, &site.interrupt).map_err(Error::io("run commands in", worktree))?;
+        run_command(&spec, &workspace.interrupt).map_err(Error::io("run commands in", worktree))?;
     // Its commits would be merged as the work of the next run.
     let has_moved = repository.undo_moves(worktree, &before)?;
     if result.is_success() && !has_moved {
@@ -172,7 +172,7 @@ fn set_up(
     let how = if result.is_success() {
         "moved HEAD: a set-up must neither commit nor switch branches".to_owned()
     } else {
-        let lack = environment::lack_of_commands(&site.config, &[command, &result.output]);
+        let lack = environment::lack_of_commands(&workspace.config, &[command, &result.output]);
         format!("{}{lack}", result.end)
     };
     Err(Error::SetUp {

@@ -98,7 +98,7 @@ const CACHES: [(&str, &str); 3] = [
 /// # Errors
 /// Programs outside run or obey something there. Or a path is inside another role's writable path: an agent of
 /// that role could put a link in its place, which leads out of the sandbox.
-pub(super) fn writable(site: &Workspace, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
+pub(super) fn writable(workspace: &Workspace, role: &Role) -> Result<Vec<PathBuf>, NotReady> {
     let of = |role: &Role| {
         role.writable
             .iter()
@@ -116,7 +116,12 @@ pub(super) fn writable(site: &Workspace, role: &Role) -> Result<Vec<PathBuf>, No
     let mut own = of(role);
     let all = own.clone();
     own.retain(|path| !all.iter().any(|outer| is_in(path, outer)));
-    for (name, other) in site.config.roles.iter().filter(|(_, other)| other.sandbox) {
+    for (name, other) in workspace
+        .config
+        .roles
+        .iter()
+        .filter(|(_, other)| other.sandbox)
+    {
         for outer in of(other) {
             if let Some(path) = own.iter().find(|path| is_in(path, &outer)) {
                 let (path, outer) = (path.display(), outer.display());

@@ -1,4 +1,4 @@
-//! Agent files `agents/<name>.yaml`: what each live agent is doing, for `tavern-status`.
+//! Agent files `agents/<name>.yaml`: the activity of each live agent, for `tavern-status`.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Lines appended to a queue whose last lane holds ended items: new items there have not ended. Knows no files.
+//! Lines appended to a queue with ended items in its last lane: new items there have not ended. Knows no files.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;

@@ -194,7 +194,7 @@ impl Baseline {
         let path = path(board, queue);
         replace_by_spare(&path, &path.with_extension("spare"), &parts).or_else(|_| {
             let folder = board.private(FOLDER);
-            files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+            files::make_folder(&folder).map_err(Error::io("create the folder", &folder))?;
             Staged::volatile(&path, &parts, None)?.put()
         })
     }

@@ -96,7 +96,7 @@ impl Board {
         Board::placed(from).map(|(board, _)| board)
     }
 
-    /// As [`Board::place`], with what stands there.
+    /// As [`Board::place`], with the metadata found there.
     fn placed(from: &Path) -> Result<(Board, io::Result<fs::Metadata>), Error> {
         let root = main_worktree(from)?;
         let dir = root.join(".tavern");
@@ -131,7 +131,7 @@ impl Board {
         }
     }
 
-    /// Refuses a board whose private part is where earlier versions kept it.
+    /// Refuses a board with its private part at the place of earlier versions.
     fn current(self) -> Result<Board, Error> {
         if self.is_of_older_version() {
             Err(Error::OlderBoard(self.dir))
@@ -162,7 +162,7 @@ impl Board {
         self
     }
 
-    /// Returns the same board, on which all content may be run, whatever its origin.
+    /// Returns the same board, with all content trusted, of any origin.
     pub fn trusting_all(self) -> Board {
         Board {
             trusts_all: true,
@@ -237,7 +237,7 @@ impl Board {
         let ignore = self.dir.join(".gitignore");
         // Written first, so that a crash leaves nothing that git would show.
         if self.is_volatile() && !ignore.exists() {
-            files::make_folder(&self.dir).map_err(Error::io("make the folder", &self.dir))?;
+            files::make_folder(&self.dir).map_err(Error::io("create the folder", &self.dir))?;
             replace_own(&ignore, HIDES_ALL.as_bytes())?;
         }
         // Without a repository the private part is the board itself, which other users may read.
@@ -246,7 +246,7 @@ impl Board {
             .into_iter()
             .chain(VOLATILE.map(|folder| self.dir.join(folder)));
         for path in folders.chain(PRIVATE.map(|folder| self.private.join(folder))) {
-            files::make_own_folder(&path).map_err(Error::io("make the folder", &path))?;
+            files::make_own_folder(&path).map_err(Error::io("create the folder", &path))?;
         }
         Ok(())
     }

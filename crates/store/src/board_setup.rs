@@ -51,7 +51,7 @@ impl Board {
     /// Moves the private part of an older version's board to its new place. No program of that version may be running.
     pub fn move_private(&self) -> Result<(), Error> {
         let private = self.private("");
-        files::make_folder(&private).map_err(Error::io("make the folder", &private))?;
+        files::make_folder(&private).map_err(Error::io("create the folder", &private))?;
         // The log comes last: it makes the board one of this version.
         for name in ["applied", "files", "leases", "seen", "slots", "events"] {
             let (old, new) = (self.path(name), self.private(name));

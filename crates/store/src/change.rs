@@ -125,7 +125,7 @@ impl Change {
         }
     }
 
-    /// Returns the queues whose files are replaced.
+    /// Returns the queues with replaced files.
     pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.files.iter().filter_map(|file| match file {
             Rewrite::Queue(rewrite) => Some(&rewrite.queue),

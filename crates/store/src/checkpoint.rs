@@ -8,7 +8,7 @@ use super::error::Error;
 use tavern_sys::files;
 use tavern_sys::process::identity::boot_id;
 
-/// The number of events whose renamed files may not be synced yet; after a power cut they are replayed.
+/// The number of events with renamed files that may not be synced yet; after a power cut they are replayed.
 const MOST_UNSYNCED: u64 = 64;
 
 /// The content of `applied`.

@@ -127,7 +127,7 @@ impl Board {
             .filter(|id| id.as_str().len() <= MAX_ID)
     }
 
-    /// Returns the IDs of items that have runs, including removed ones, whose branches and sessions may still exist.
+    /// Returns the IDs of items that have runs, including removed ones: their branches and sessions may still exist.
     pub(super) fn worked_on(&self) -> HashSet<TaskId> {
         let runs = fs::read_dir(self.path("runs")).into_iter().flatten();
         runs.filter_map(|run| {

@@ -68,7 +68,7 @@ pub struct Unknown {
     pub token: bool,
 }
 
-/// Reasons why there is nothing to claim, and what could still change that.
+/// Reasons why there is nothing to claim, and events that could change that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nothing {
     /// The earliest end of a back-off, or of a provider's limit.
@@ -83,7 +83,7 @@ pub struct Nothing {
 
 impl Board {
     /// Claims the next eligible item under a lease, as one compare-and-set under the lock. A chat claims the named
-    /// item, whatever its status. Only items that pass `is_ready` are claimed.
+    /// item in any status. Only items that pass `is_ready` are claimed.
     pub fn claim(
         &self,
         seek: &ClaimRequest,
@@ -394,7 +394,7 @@ mod tests {
             needs_person,
         };
         let coder = || Lack::Role("coder".to_owned());
-        // What is lacking, whether others have work: whether it is over, and when to look again.
+        // The lacks, whether others have work: whether it is over, and when to look again.
         let rows = [
             (vec![], false, true, None),
             (vec![], true, true, None),

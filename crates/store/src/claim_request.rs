@@ -11,7 +11,7 @@ pub struct ClaimRequest {
     pub agent: String,
     pub role: String,
     pub roles: Roles,
-    /// A person chats with the agent on `item`, whatever its status.
+    /// A person chats with the agent on `item`, in any status.
     pub is_chat: bool,
     /// Searched in this order; the first queue with work is used. `None`: all of the board's, by priority.
     pub queues: Option<Vec<Queue>>,

@@ -66,7 +66,7 @@ impl Board {
 
     /// Returns the current queues and the events since `seq`.
     pub fn snapshot(&self, seq: u64) -> Result<Snapshot, Error> {
-        // An event is logged before its queue shows it; the lock first replays what a killed process left undone.
+        // An event is logged before its queue shows it; the lock first finishes the changes of a killed process.
         self.transact(|_| Ok((Change::default(), self.as_it_is(seq)?)))
     }
 

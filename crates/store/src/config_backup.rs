@@ -44,7 +44,7 @@ impl Board {
             return Ok(());
         }
         let folder = kept.parent().unwrap_or(&kept);
-        files::make_folder(folder).map_err(Error::io("make the folder", folder))?;
+        files::make_folder(folder).map_err(Error::io("create the folder", folder))?;
         Staged::volatile(&kept, &[text.as_bytes()], Some(modified))?.put()
     }
 

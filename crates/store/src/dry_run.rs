@@ -39,7 +39,7 @@ impl DryRunState {
         self.decided().baselines.get(path).cloned()
     }
 
-    /// Records the known text of the queue at `path`, whose file stays.
+    /// Records the known text of the queue at `path`; its file stays.
     pub(super) fn keep_baseline(&self, path: &Path, text: &str) {
         let baselines = &mut self.decided().baselines;
         baselines.insert(path.to_owned(), text.to_owned());

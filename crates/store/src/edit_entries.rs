@@ -56,7 +56,7 @@ impl<'q> Copies<'q> {
     /// Returns notes that the copies were made. They also record which of the two is the original.
     pub(super) fn notes(&self, now: Timestamp) -> Vec<Entry> {
         let cause = format!(
-            "a copy of it was saved in {}, and is not worked",
+            "a save put a copy of it into {}; agents skip it",
             self.queue.id
         );
         let entry = |id: &TaskId| Entry {

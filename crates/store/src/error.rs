@@ -64,7 +64,7 @@ pub enum Error {
     Changed { queue: String, line: usize },
     #[error("`{task}` is quarantined: its text has a problem")]
     Quarantined { task: TaskId },
-    #[error("no heading of `{0}` is a lane in which an item begins")]
+    #[error("no heading of `{0}` is a lane for new items")]
     NoLane(String),
     #[error("`{0}` already exists")]
     Taken(TaskId),
@@ -116,7 +116,7 @@ pub enum Obstacle {
     Back { name: String, queue: String },
     #[error("{name} no longer exists")]
     Gone { name: String, since: Vec<Entry> },
-    #[error("two items of {queue} read like the one of event {seq}")]
+    #[error("two items of {queue} match the item of event {seq}")]
     Twice { seq: u64, queue: String },
     #[error(
         "event {seq} changed the lanes of {queue}: the meaning of its headings changed, and no item was moved"
@@ -194,7 +194,7 @@ fn move_away(path: &Path) -> Option<String> {
 }
 
 impl Error {
-    /// Returns the error for the file at `path`, whose bytes are not text.
+    /// Returns the error for the file at `path`: its bytes are not text.
     pub fn not_text(path: &Path, error: &FromUtf8Error) -> Error {
         let bytes = error.as_bytes();
         let line = bytes[..error.utf8_error().valid_up_to()]

@@ -346,16 +346,16 @@ fn set_aside(
 ) {
     let path = free_aside(board, queue, saved);
     let name = path.strip_prefix(board.root()).unwrap_or(&path).display();
-    let told = "the saved text lacks most of the queue, or its end; the queue is unchanged, and the save was set aside in";
-    entries.push(note(queue, format!("{told} {name}"), now));
+    let fault = "the saved text lacks most of the queue, or its end; the queue is unchanged, and the save was set aside in";
+    entries.push(note(queue, format!("{fault} {name}"), now));
     files.push(Rewrite::File {
         path,
         content: saved.to_owned(),
     });
 }
 
-/// Returns the change that restores a queue whose file is gone, merged with a text that git wrote before, and logs
-/// `note`. `None` if the queue is unknown.
+/// Returns the change that restores a queue after its file was removed, merged with a text that git wrote before, and
+/// logs `note`. `None` if the queue is unknown.
 pub(super) fn put_back(
     board: &Board,
     last: u64,
@@ -492,7 +492,7 @@ fn named_since(board: &Board, queue: &Queue, base: &str, ours: &str) -> Result<N
     Ok(named)
 }
 
-/// Returns `ours` without the items of `base` that `saved` lacks and whose words are unchanged. An item is removed even
+/// Returns `ours` without items of `base` that `saved` lacks, if their words are unchanged. An item is removed even
 /// if Tavern has ticked, moved or `named` it since.
 fn without_taken_out(
     base: &str,
@@ -592,8 +592,8 @@ fn with_items_that_went(
     Ok((newest, archived))
 }
 
-/// Returns the last texts of those items `new` whose last event archived them. Also of those that were removed, if they
-/// are neither in `base` nor in another queue.
+/// Returns the last texts of those items `new` with an archiving event as their last. Also of those that were removed,
+/// if they are neither in `base` nor in another queue.
 fn went(
     index: &ItemIndex<'_>,
     queue: &Queue,
@@ -737,8 +737,8 @@ fn merged(
     let names;
     (merged.text, names) = without_archived(&merged.text, &newest, &archived);
     if !names.is_empty() {
-        let what = "an older text was saved; archived items stay archived";
-        entries.push(note(format!("{what}: {}", listed(&names))));
+        let text = "an older text was saved; archived items stay archived";
+        entries.push(note(format!("{text}: {}", listed(&names))));
     }
     if base.is_undo {
         entries.push(note(TAKEN_BACK.to_owned()));
@@ -771,8 +771,8 @@ fn merged(
             .status()
     });
     if !stay_ended.is_empty() {
-        let what = "items that a run has ended keep their status, regardless of their boxes";
-        entries.push(note(format!("{what}: {}", listed(&stay_ended))));
+        let text = "items that a run has ended keep their status, regardless of their boxes";
+        entries.push(note(format!("{text}: {}", listed(&stay_ended))));
     }
     let text = with_appended(Some(ours), typed.clone(), &|id| {
         come.contains(id) || copies.all.contains_key(id)
@@ -830,7 +830,7 @@ fn with_own_lanes(text: String, ours: &str, saved: &str) -> String {
     })
 }
 
-/// Returns `text` with ended items shown as ended, whatever their boxes say: an older text never reopens them. Also
+/// Returns `text` with ended items shown as ended, independent of their boxes: an older text never reopens them. Also
 /// returns their IDs.
 pub(super) fn with_ended(
     text: &str,
@@ -895,7 +895,7 @@ impl Board {
         Ok(!self.by_hand()?.is_empty())
     }
 
-    /// Returns the queues with external edits, and their stamps. A queue whose file is gone is included until its items
+    /// Returns the queues with external edits, and their stamps. A queue without its file is included until its items
     /// were searched for elsewhere, and while one of them is held.
     pub(super) fn by_hand(&self) -> Result<Saves, Error> {
         Ok(self.look_for_saves()?.1)

@@ -30,8 +30,8 @@ pub struct Incomplete {
 }
 
 impl Board {
-    /// Returns what the file lacks, if anything. [`ErrorKind::InvalidData`] if lines can't be added because it is not
-    /// text.
+    /// Returns the missing lines of the file, if any. [`ErrorKind::InvalidData`] if lines can't be added because it is
+    /// not text.
     pub fn incomplete(&self, name: &str) -> io::Result<Option<Incomplete>> {
         let bytes = match files::read(self.path(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,

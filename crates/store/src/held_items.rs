@@ -1,4 +1,4 @@
-//! Keeps held items with their holders, whatever a save does to them. Knows no files.
+//! Keeps held items with their holders through any save. Knows no files.
 
 use std::collections::{HashMap, HashSet};
 
@@ -132,7 +132,7 @@ fn counts<'d>(document: &'d Document<'_>) -> HashMap<&'d TaskId, usize> {
     counts
 }
 
-/// Returns `saved` with the former IDs restored of items whose ID a person replaced with one that `is_known` nowhere.
+/// Returns `saved` with former IDs restored, where a person replaced an item's ID with one that `is_known` nowhere.
 /// The items must be equal otherwise, and unique.
 pub(super) fn with_former_ids(
     saved: &str,
@@ -154,7 +154,7 @@ pub(super) fn with_former_ids(
     apply(saved, &edits.collect::<Vec<_>>())
 }
 
-/// Returns the items whose ID satisfies `is_it`, by their text without the ID.
+/// Returns the items with IDs that satisfy `is_it`, by their text without the ID.
 fn by_words<'d, 't>(
     document: &'d Document<'t>,
     is_it: &dyn Fn(&TaskId) -> bool,

@@ -24,7 +24,7 @@ use tavern_sys::secrets::redact;
 pub struct Message {
     /// The event that sent it.
     pub seq: u64,
-    /// The item whose agent receives it.
+    /// The item; its agent receives the message.
     pub task: TaskId,
     pub from: String,
     /// The sender's run; `None`: a person.

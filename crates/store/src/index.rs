@@ -69,7 +69,7 @@ impl<'b> ItemIndex<'b> {
         }
     }
 
-    /// Discards what is known of `queue`, which was just rewritten.
+    /// Discards the entries of `queue`, which was just rewritten.
     pub(super) fn look_again(&mut self, queue: &Queue) {
         (self.homes, self.logged) = Default::default();
         let mut queues = self.queues.get_mut().into_iter().flatten();

@@ -122,7 +122,7 @@ impl Board {
         Ok(self.leases()?.iter().any(|lease| lease.queue == queue.id))
     }
 
-    /// Returns the held tasks of `queue`, and those whose lease can't be read.
+    /// Returns the held tasks of `queue`, and those with an unreadable lease.
     pub(super) fn held_in(&self, queue: &Queue) -> Result<HashSet<TaskId>, Error> {
         let is_here = |task: &TaskId| match self.lease(task) {
             Ok(lease) => lease.is_some_and(|lease| lease.queue == queue.id),

@@ -1,8 +1,8 @@
 //! The board on disk: finding it, locking it, reading it, and changing it durably.
 //!
 //! Only this crate writes queue documents, leases and the event log. A verb never takes the lock itself: it submits an
-//! [`Event`](tavern_core::event::Event) through [`Board::submit`] or one of its siblings. These lock, replay what a
-//! crash left undone, decide, append the event (the commit point), replace the document and write the lease.
+//! [`Event`](tavern_core::event::Event) through [`Board::submit`] or one of its siblings. These lock, replay events
+//! after a crash, decide, append the event (the commit point), replace the document and write the lease.
 
 pub mod config;
 

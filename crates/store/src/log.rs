@@ -78,7 +78,7 @@ impl Log {
         // If the clock was set back, the newest file is continued, so that the log stays in order of days.
         let mut days = days(&folder)?;
         if days.is_empty() {
-            files::make_folder(&folder).map_err(Error::io("make the folder", &folder))?;
+            files::make_folder(&folder).map_err(Error::io("create the folder", &folder))?;
         }
         let mut log = match days.pop_if(|newest| *newest >= today) {
             Some(newest) => Log::open_file(&newest)?,
@@ -266,7 +266,7 @@ pub fn walk_log(
     })
 }
 
-/// Calls `look`, newest first, with those of the newest `most` entries whose lines contain one of `words` verbatim; the
+/// Calls `look`, newest first, with those of the newest `most` entries that contain one of `words` verbatim; the
 /// others are not parsed.
 pub fn search_log(
     board: &Board,
@@ -345,7 +345,7 @@ fn look_back(
     look: &mut dyn FnMut(u64, &[u8]) -> bool,
 ) -> io::Result<bool> {
     let mut end = length;
-    // The end of a line whose beginning is not read yet.
+    // The end of a line; its beginning is not read yet.
     let mut rest = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(CHUNK);
@@ -426,7 +426,7 @@ mod tests {
             .expect("open")
             .append(&[entry(1)])
             .expect("appended");
-        // A whole line of a change whose last one is not there.
+        // A whole line of a change that lacks its last line.
         let part = serde_json::to_string(&Entry {
             through: Some(3),
             ..entry(2)

@@ -86,7 +86,7 @@ impl View<'_> {
                 task: Some(task.id),
                 agent: Some(lease.agent.clone()),
                 token: Some(token),
-                cause: Some("the file of its lease was lost, and is written again".to_owned()),
+                cause: Some("its lease file was lost and is restored".to_owned()),
                 lease: Some(LeaseEntry::Put(Box::new(lease.clone()))),
                 ..Entry::new(Kind::Noted, self.now)
             };

@@ -72,7 +72,7 @@ fn name(document: &Document<'_>, item: &Item<'_>) -> Called {
     item.id.clone().ok_or_else(|| bare(document.block(item)))
 }
 
-/// Returns the queues that Tavern has seen and whose file is gone.
+/// Returns the queues that Tavern has seen and that have no file any more.
 pub(super) fn gone(board: &Board) -> Result<Vec<Queue>, Error> {
     Ok(gone_beside(board, &board.queues()?))
 }

@@ -1,4 +1,4 @@
-//! Removes a queue whose file has nothing left that counts.
+//! Removes a queue without any relevant content.
 #![expect(clippy::disallowed_methods, reason = "the store writes the board")]
 
 use std::fs;
@@ -16,7 +16,7 @@ use tavern_sys::files;
 use tavern_sys::process::file_in_use::is_being_written;
 
 impl Board {
-    /// Removes the file of `queue`, whose text was `text` when checked. Returns false and keeps it if it has changed,
+    /// Removes the file of `queue`; its text was `text` when checked. Returns false and keeps it if it has changed,
     /// or is being written.
     pub fn remove_queue(&self, queue: &Queue, text: &str) -> Result<bool, Error> {
         self.transact(|view| {

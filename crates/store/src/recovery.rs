@@ -1,4 +1,4 @@
-//! Replays what a crash left undone after an event, from the event alone. The next process to take the lock does so.
+//! Finishes a logged event after a crash, from the event alone. The next process to take the lock does so.
 //!
 //! Replaying is idempotent.
 
@@ -22,7 +22,7 @@ use tavern_core::task::TaskId;
 use tavern_core::text::apply;
 use tavern_sys::files;
 
-/// Makes the files show logged events, except for queues in `left`, whose external edits are merged later. Idempotent:
+/// Makes the files show logged events, except for queues in `left`: their external edits are merged later. Idempotent:
 /// an item's text is the event's `before` (then it is replayed), its `after` (then it was done), or a person's (then it
 /// stays).
 pub(super) fn redo(board: &Board, entries: &[Entry], left: &[String]) -> Result<(), Error> {
@@ -251,7 +251,7 @@ pub(super) fn text_lines(text: &str) -> impl Iterator<Item = &str> {
 
 fn make_folder(board: &Board) -> Result<(), Error> {
     let folder = board.path(FOLDER);
-    files::make_folder(&folder).map_err(Error::io("make the folder", &folder))
+    files::make_folder(&folder).map_err(Error::io("create the folder", &folder))
 }
 
 /// Replays the archiving of items of one queue. Idempotent; an item that a person changed since stays.

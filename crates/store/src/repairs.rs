@@ -38,7 +38,7 @@ impl Lost {
 }
 
 impl Board {
-    /// Returns the lost queues whose file was removed. Reads nothing if no file is missing.
+    /// Returns the lost queues with a removed file. Reads nothing if no file is missing.
     pub fn removed_queues(&self) -> Result<Vec<Lost>, Error> {
         let seen = Baseline::queues(self).into_iter();
         let mut paths = seen.map(|id| self.queue_of(&id).path);
@@ -50,8 +50,8 @@ impl Board {
         Ok(lost.into_iter().filter(|lost| lost.is_gone).collect())
     }
 
-    /// Returns queues with a known text whose file was emptied, or removed with items left to do, or removed with the
-    /// folder of all queues. Items that are in another queue by now were moved there.
+    /// Returns queues with a known text if their file was emptied, or removed with items left to do, or removed with
+    /// the folder of all queues. Items that are in another queue by now were moved there.
     pub fn lost_queues(&self) -> Result<Vec<Lost>, Error> {
         let mut lost = Vec::new();
         let folder = self.path("queues");

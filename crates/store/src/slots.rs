@@ -187,7 +187,7 @@ impl Board {
 }
 
 impl Slot {
-    /// Writes the process ID of the holder, for people who look with `cat`; the lock itself is the kernel's.
+    /// Writes the process ID of the holder, for people to see with `cat`; the lock itself is the kernel's.
     fn taken(name: &str, mut file: File) -> Slot {
         drop(
             file.set_len(0)

@@ -107,7 +107,7 @@ impl Texts {
         self.0.iter().any(|record| record.digest == wanted)
     }
 
-    /// Excludes saves whose merge was lost from the log. The queue shows all events up to `shown`; `later` are those
+    /// Excludes saves if the log has lost their merge. The queue shows all events up to `shown`; `later` are those
     /// after it.
     pub(super) fn retain_logged(&mut self, shown: u64, later: &[Entry]) {
         let is_logged = |record: &Record| {
@@ -236,7 +236,7 @@ impl Board {
         all
     }
 
-    /// Returns the newest of these texts whose name begins with `name`.
+    /// Returns the newest of these texts with a name that begins with `name`.
     pub fn past_text(&self, queue: &Queue, name: &str) -> Option<String> {
         let is_it = |kept: &KeptText| !name.is_empty() && name_of(kept.digest).starts_with(name);
         Some(Texts::of(self, queue).find(&is_it)?.text)

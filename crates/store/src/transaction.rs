@@ -1,8 +1,8 @@
-//! The only way to change the board: lock, replay what a crash left, merge external edits, decide, log, replace. Knows
+//! The only way to change the board: lock, replay after a crash, merge external edits, decide, log, replace. Knows
 //! no verb.
 //!
-//! The appended and synced event is the commit point. The next process to take the lock replays what a crash left
-//! undone (document, lease), from the event alone.
+//! The appended and synced event is the commit point. After a crash, the next process to take the lock replays
+//! it (document, lease), from the event alone.
 //! The lock is never held across a child process. It is held across git queries about commits (at most 64 moves of
 //! HEAD, if a queue has external edits), and until a commit or a stash has read the replaced files.
 #![expect(
@@ -124,7 +124,7 @@ impl Board {
         Ok(told)
     }
 
-    /// Merges external edits, and finishes what a crash left half done.
+    /// Merges external edits, and finishes changes that a crash interrupted.
     pub fn settle(&self) -> Result<(), Error> {
         // A dry run takes no lock, which would merge them.
         let by_hand = if self.is_dry() {

@@ -24,7 +24,7 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::MOVE);
 
-/// How often `told` is called if nothing can be watched.
+/// How often `on_change` is called if nothing can be watched.
 const WITHOUT_WATCH: Duration = Duration::from_secs(2);
 
 /// A watch on files and folders until it is dropped; periodic calls if the user has no watches left.
@@ -35,24 +35,24 @@ pub enum WatchOrLook {
 }
 
 impl WatchOrLook {
-    /// Like [`FileWatch::new`]. If the user has no watches left (`fs.inotify.max_user_instances` is often 128), `told`
-    /// is called with `None` every two seconds.
+    /// Like [`FileWatch::new`]. If the user has no watches left (`fs.inotify.max_user_instances` is often 128),
+    /// `on_change` is called with `None` every two seconds.
     ///
     /// # Errors
     /// The path that can't be watched, such as a missing one, with the system's error.
     pub fn new(
         paths: impl IntoIterator<Item = PathBuf>,
-        told: impl Fn(Option<&Path>) + Send + Sync + 'static,
+        on_change: impl Fn(Option<&Path>) + Send + Sync + 'static,
     ) -> Result<WatchOrLook, (PathBuf, io::Error)> {
-        let told = Arc::new(told);
-        let by_watch = Arc::clone(&told);
+        let on_change = Arc::new(on_change);
+        let by_watch = Arc::clone(&on_change);
         match FileWatch::new(paths, move |path| by_watch(path)) {
             Ok(watch) => Ok(WatchOrLook::Watch { _files: watch }),
             Err((path, error)) if is_used_up(&error) => {
                 let (until_dropped, end) = channel();
                 let look = move || {
                     while end.recv_timeout(WITHOUT_WATCH) == Err(RecvTimeoutError::Timeout) {
-                        told(None);
+                        on_change(None);
                     }
                 };
                 let started = std::thread::Builder::new().spawn(look);
@@ -83,14 +83,14 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// Calls `told`, in a thread of its own, with each path that has changed: one of `paths`, or a file in a folder
-    /// among them. `None`: too much has changed to be named.
+    /// Calls `on_change`, in a thread of its own, with each path that has changed: one of `paths`, or a file in a
+    /// folder among them. `None`: too much has changed to be named.
     ///
     /// # Errors
     /// The path that can't be watched, with the system's error: it does not exist, or the user has no watches left.
     pub fn new(
         paths: impl IntoIterator<Item = PathBuf>,
-        told: impl Fn(Option<&Path>) + Send + 'static,
+        on_change: impl Fn(Option<&Path>) + Send + 'static,
     ) -> Result<FileWatch, (PathBuf, io::Error)> {
         let mut paths = paths.into_iter().peekable();
         let mut first = || paths.peek().cloned().unwrap_or_default();
@@ -104,7 +104,7 @@ impl FileWatch {
         let started = std::thread::Builder::new().spawn({
             let (inotify, watched, is_over) =
                 (Arc::clone(&inotify), watched.clone(), Arc::clone(&is_over));
-            move || tell(&inotify, watched, &is_over, told)
+            move || tell(&inotify, watched, &is_over, on_change)
         });
         if let Err(error) = started {
             let first = watched.into_iter().next();
@@ -123,7 +123,7 @@ fn tell(
     inotify: &OwnedFd,
     mut watched: Vec<(i32, PathBuf)>,
     is_over: &AtomicBool,
-    told: impl Fn(Option<&Path>),
+    on_change: impl Fn(Option<&Path>),
 ) {
     let mut space = [MaybeUninit::uninit(); 4096];
     let mut reader = Reader::new(inotify, &mut space);
@@ -137,14 +137,14 @@ fn tell(
             return;
         }
         if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-            told(None);
+            on_change(None);
         } else if event.events().contains(ReadFlags::IGNORED) {
             watched.retain(|(number, _)| *number != event.wd());
         } else {
             for (_, path) in watched.iter().filter(|(number, _)| *number == event.wd()) {
                 match event.file_name() {
-                    Some(name) => told(Some(&path.join(OsStr::from_bytes(name.to_bytes())))),
-                    None => told(Some(path)),
+                    Some(name) => on_change(Some(&path.join(OsStr::from_bytes(name.to_bytes())))),
+                    None => on_change(Some(path)),
                 }
             }
         }

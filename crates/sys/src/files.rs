@@ -1,5 +1,5 @@
 //! Opens files of a board: only regular files, never through links, without blocking, with bounded reads. Removes
-//! folders completely, whatever an agent has made of them.
+//! folders completely, with any content that an agent made.
 //!
 //! A clone may contain a link to a user's keys, a pipe without a writer, or an endless device in place of any file.
 

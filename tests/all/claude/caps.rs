@@ -283,7 +283,7 @@ fn hardly_anything_is_begun_in_a_window_that_is_nearly_used_up() {
         .scratch
         .run("tavern-claim", &["--role", "coder"])
         .ends(3);
-    assert!(nothing.stderr.contains("may be taken at"), "{nothing}");
+    assert!(nothing.stderr.contains("can be claimed at"), "{nothing}");
     project
         .scratch
         .at("+3700", "tavern-claim", &["--role", "coder", "--dry-run"])

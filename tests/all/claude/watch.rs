@@ -502,7 +502,7 @@ fn a_person_pauses_a_run_lets_it_go_on_and_stops_it() {
     let item = project.scratch.stands("T-1", "waiting", 0);
     assert_eq!(
         item["question"],
-        "paused by rosie: (lunch) How is it to go on?"
+        "paused by rosie: (lunch) How should it continue?"
     );
     assert!(project.worktree("T-1", "half").exists(), "its work is kept");
     project

@@ -165,7 +165,7 @@ fn a_session_that_is_gone_is_begun_anew_in_the_same_attempt() {
     assert_eq!(project.outcomes(), ["waiting", "success"]);
     let sessions = project.sessions();
     assert_ne!(sessions[0], sessions[1]);
-    has(&project.log(), &["its session is not known any more"]);
+    has(&project.log(), &["its session no longer exists"]);
     has(
         &project.provider.calls()[2].prompt(),
         &["This task is yours:", "Attempt 1: waiting: what now?"],

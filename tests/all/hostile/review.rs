@@ -114,10 +114,10 @@ fn a_reviewer_of_another_kind_is_kept_from_it_too_or_told_of() {
         );
     };
     config("opencode");
-    let told = "the commit of this can lead its reviewer: role `reviewer`, runner `codex`";
+    let told = "this item's commit can influence its reviewer: role `reviewer`, runner `codex`";
     scratch
         .run("tavern-check", &[])
-        .says_not("can lead its reviewer");
+        .says_not("can influence its reviewer");
     for role in ["coder", "reviewer"] {
         scratch
             .run("tavern-agent", &["--role", role, "--once"])
@@ -143,5 +143,5 @@ fn a_reviewer_of_another_kind_is_kept_from_it_too_or_told_of() {
     scratch
         .run("tavern-check", &[])
         .ends(0)
-        .says_not("can lead its reviewer");
+        .says_not("can influence its reviewer");
 }

@@ -330,7 +330,7 @@ fn what_is_told_to_be_typed_has_no_name_for_a_flag() {
             );
         }
     }
-    let told = "its name begins with `-`, as a flag does: it is not read";
+    let told = "its name begins with `-`, as a flag does: Tavern ignores it";
     clone
         .run("tavern-check", &[])
         .ends(5)

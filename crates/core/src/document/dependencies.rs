@@ -99,7 +99,7 @@ impl<'t> Document<'t> {
         named.names.into_iter().chain(unknown).collect()
     }
 
-    /// Returns the span of the line's name that says the item waits, but not for what.
+    /// Returns the span of a key for dependencies on the line, if it has no value.
     pub(crate) fn names_nothing(&self, item: &Item<'_>) -> Option<Range<usize>> {
         let mut stated = self.stated_below(item).into_iter();
         let is_empty = |stated: &Stated<'_>| {

@@ -19,7 +19,7 @@ pub fn meaning_of_mark(mark: &str) -> &'static str {
         STRIKE | "<del>" | "<s>" => "struck out",
         "%%" | "<!--" => "commented out",
         CLAIMED => "claimed by its title",
-        _ => "in a state of its owner's own",
+        _ => "in a custom state",
     }
 }
 
@@ -80,8 +80,8 @@ pub(super) fn told(document: &Document<'_>, items: &[Item<'_>]) -> Vec<Problem> 
         Problem::warning(
             "own-state",
             first,
-            format!("`{shown}` is {means}: {lines} left alone"),
-            "to have agents work on it, write a box `[ ]` and a title that is neither struck nor commented out, nor claimed",
+            format!("`{shown}` is {means}: {lines} skipped"),
+            "to have agents work on it, write `[ ]` and a title without such marks",
         )
     };
     marks.into_iter().map(problem).collect()

@@ -1,4 +1,4 @@
-//! Losses when Obsidian's Kanban saves a board: it rewrites each card from what it has parsed.
+//! Losses when Obsidian's Kanban saves a board: it rewrites each card from its parsed form.
 //!
 //! Its source, as of 2.0.51 (mgmeyers/obsidian-kanban, `src/parsers/formats/list.ts` and
 //! `src/parsers/helpers/parser.ts`).
@@ -41,12 +41,12 @@ pub(super) fn moved(text: &str, items: &[Item<'_>]) -> Vec<Problem> {
             .flatten()
             .find(|(column, ..)| *column < COLUMNS)
     };
-    let told = |(_, at, what): (usize, usize, &str)| {
+    let told = |(_, at, part): (usize, usize, &str)| {
         Problem::warning(
             "lost-on-save",
             markup::trimmed(text, at..markup::line_end(text, at, text.len())),
             format!(
-                "Obsidian's Kanban indents this {what} further when it saves, so it is not read as one"
+                "Obsidian's Kanban indents this {part} further when it saves, so it is not read as one"
             ),
             format!("indent the lines under the card by {COLUMNS} blanks, or by a tab"),
         )

@@ -23,13 +23,13 @@ const BRACKETS: [char; 5] = ['(', '[', '{', '<', '|'];
 /// Separators of fields on a line.
 const APART: [&str; 3] = [" | ", " · ", " • "];
 
-/// Names whose value always means an item.
+/// Names of keys that always take an item as value.
 const ALWAYS: [&str; 4] = ["blocked by", "blockedby", "depends on", "dependson"];
 
 /// The meaning of a line's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// The item waits for what is named: always, or only if it is an item.
+    /// The item waits for the named value: always, or only if that is an item.
     After { is_always: bool },
     /// Items that wait for this one.
     Before,
@@ -113,7 +113,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Returns what the lines of `span` state; their text begins in this column.
+    /// Returns the statements in the lines of `span`; their text begins in this column.
     fn stated_in(&self, span: Range<usize>, column: usize) -> Vec<Stated<'t>> {
         let start = span.start;
         let below = &self.text[span.clone()];

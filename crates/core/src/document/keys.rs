@@ -136,7 +136,7 @@ pub(super) fn note<'t>(
                 let count = ids.len() + names.len();
                 let message =
                     format!("this waits for {count} items; at most {MOST_AFTER} are allowed");
-                let hint = "have one item wait for some of them, and this one for that";
+                let hint = "add an item that waits for some of them, and have this one wait for it";
                 problems.push(Problem::error(
                     "too-many-dependencies",
                     name_span,
@@ -212,7 +212,7 @@ pub(super) fn guard_in_example(text: &str, block: &TaskBlock) -> Option<Problem>
     Some(misplaced(
         text,
         name,
-        "write ```yaml task above it, or take it out of the item",
+        "write ```yaml task above it, or remove it from the item",
     ))
 }
 

@@ -112,7 +112,7 @@ impl Document<'_> {
                 .unwrap_or(words.len());
             let part = &value[word.at..words[next - 1].at + words[next - 1].text.len()];
             let is_near = word.is_first && self.looks_like_a_name(part);
-            // Several items have this name, or one whose ID is spelt otherwise.
+            // Several items have this name, or one item spells its ID otherwise.
             let is_doubtful = word.is_first && self.is_name(&slug(part));
             named.is_near |= is_near;
             named.is_meant |= is_near || is_doubtful;

@@ -23,7 +23,7 @@ pub(super) struct Below<'l> {
 }
 
 impl<'l> Below<'l> {
-    /// Begins below an item whose text begins in this column.
+    /// Begins below an item with its text in this column.
     pub fn of(column: usize) -> Self {
         Below {
             columns: vec![column],

@@ -170,7 +170,7 @@ struct Reader<'t, 's> {
     others: Vec<Other>,
     /// For each item, the heading above it.
     under: Vec<Option<Under>>,
-    /// The last offset whose line was counted.
+    /// The last offset with a counted line.
     counted: (usize, usize),
     /// Start of the first top-level list item, and the number of them.
     listed: (usize, usize),

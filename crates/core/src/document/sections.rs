@@ -70,11 +70,11 @@ pub(super) fn unknown_lanes(
             .collect();
         let count = other.items;
         let things = if count == 1 {
-            "the item under it is".to_owned()
+            "the item under it".to_owned()
         } else {
-            format!("the {count} items under it are")
+            format!("the {count} items under it")
         };
-        let message = format!("`{name}` is not a lane, so {things} not worked: {board}");
+        let message = format!("`{name}` is not a lane, so agents skip {things}: {board}");
         match other.near {
             Some(near) => Problem::error(
                 "unknown-lane",
@@ -84,12 +84,12 @@ pub(super) fn unknown_lanes(
             ),
             None => {
                 let pair = format!("{}: pending", metadata::flow(&name.into()));
-                let what = if front.lanes.is_empty() {
+                let edit = if front.lanes.is_empty() {
                     format!("write `lanes: {{{pair}}}` in the front matter")
                 } else {
                     format!("write `{pair}` at `lanes` in the front matter")
                 };
-                let hint = format!("{what}, or another lane in place of pending: {names}");
+                let hint = format!("{edit}, or another lane in place of pending: {names}");
                 Problem::warning("unknown-lane", span, message, hint)
             }
         }
@@ -105,15 +105,15 @@ pub(super) fn unknown_lanes(
 pub(super) fn no_items_under(
     text: &str,
     heading: &Range<usize>,
-    what: &str,
+    kind: &str,
     count: usize,
 ) -> Problem {
     let (name, span) = (
         markup::heading_text(text, heading.clone()),
         markup::trimmed(text, heading.clone()),
     );
-    let message = format!("the boxes under `{name}` ({count}) are {what}, not items");
-    if what == STEPS {
+    let message = format!("the boxes under `{name}` ({count}) are {kind}, not items");
+    if kind == STEPS {
         let hint =
             format!("write `- [ ] {name}` in its place, and indent the lines below by two blanks");
         return Problem::error("steps-of-heading", span, message, hint);

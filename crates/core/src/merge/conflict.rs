@@ -26,9 +26,9 @@ impl fmt::Display for Conflict {
             "status" => {
                 f.write_str("the two sides set different statuses; the more advanced one is kept")
             }
-            what => write!(
+            part => write!(
                 f,
-                "the two sides changed the {what} differently; the file has both versions"
+                "the two sides changed the {part} differently; the file has both versions"
             ),
         }
     }
@@ -102,11 +102,11 @@ impl Bound {
     }
 
     pub fn text(self) -> String {
-        let what = match self {
+        let label = match self {
             Bound::Ours => Bound::OURS,
             Bound::Theirs => Bound::THEIRS,
             Bound::End => Bound::END,
         };
-        format!("{MARK}{what} -->\n")
+        format!("{MARK}{label} -->\n")
     }
 }

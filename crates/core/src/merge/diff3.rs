@@ -25,7 +25,7 @@ pub(super) enum Stretch {
     },
 }
 
-/// Merges three sequences. The stretches cover all of both sides, except what the other side removed or changed.
+/// Merges three sequences. The stretches cover all of both sides, except parts that the other side removed or changed.
 pub(super) fn weave<T: Eq + Hash>(base: &[T], ours: &[T], theirs: &[T]) -> Vec<Stretch> {
     // Numbers compare faster than lines.
     let mut numbers = HashMap::new();

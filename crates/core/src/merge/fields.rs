@@ -15,7 +15,7 @@ struct Held<'t> {
     name: &'t str,
     raw: &'t str,
     meaning: Meaning<'t>,
-    site: KeyPlace,
+    place: KeyPlace,
 }
 
 /// The place of a key: on the title line, or in the `yaml task` block.
@@ -54,8 +54,8 @@ impl Held<'_> {
         }
     }
 
-    /// Returns the value on one line, fit for the `site`.
-    fn spelling(&self, site: KeyPlace) -> String {
+    /// Returns the value on one line, fit for the `place`.
+    fn spelling(&self, place: KeyPlace) -> String {
         let is_one_line = !self.raw.contains(['\n', '\r']);
         // Its lines have another indent than its beginning, so they can't be read by themselves.
         if (!is_one_line || self.raw.starts_with("- "))
@@ -63,7 +63,7 @@ impl Held<'_> {
         {
             return metadata::flow(&parts.iter().map(|part| Value::from(&**part)).collect());
         }
-        let is_fit = is_one_line && (site == KeyPlace::Block || self.site == KeyPlace::Line);
+        let is_fit = is_one_line && (place == KeyPlace::Block || self.place == KeyPlace::Line);
         match yaml::read::<Value>(self.raw) {
             Ok(value) if !is_fit => metadata::flow(&value),
             _ => self.raw.to_owned(),
@@ -78,8 +78,8 @@ enum Spelling {
     Nothing,
 }
 
-/// Merges the first line, and the lines of the `yaml task` block. `winner` is the side whose status the item
-/// gets, if they differ; `id` is its merged ID.
+/// Merges the first line, and the lines of the `yaml task` block. If the statuses differ,
+/// the item gets that of `winner`; `id` is its merged ID.
 pub(super) fn line_and_block(
     base: Option<One<'_, '_>>,
     ours: One<'_, '_>,
@@ -218,7 +218,7 @@ fn held<'t>(one: One<'_, 't>) -> Vec<Held<'t>> {
             name: entry.name,
             raw: one.document.text()[entry.value].trim_end(),
             meaning: entry.meaning,
-            site: if entry.at < one.item.head.end {
+            place: if entry.at < one.item.head.end {
                 KeyPlace::Line
             } else {
                 KeyPlace::Block

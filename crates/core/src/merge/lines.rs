@@ -1,4 +1,4 @@
-//! Plain merge by lines, for documents whose items can't be distinguished.
+//! Plain merge by lines, for documents with items that can't be distinguished.
 
 use super::conflict::Conflict;
 use super::diff3::{Stretch, weave};

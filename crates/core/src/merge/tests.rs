@@ -148,7 +148,7 @@ const ROWS: &[Merged] = &[
         "- [ ] T-1: Review chapter 2 (priority: 1)\n- [ ] Review chapter 14\n",
         &["removed"],
     ),
-    // A new line that both have is one, whatever one of them made of the line before it.
+    // A new line that both have is one, even if one side changed the line before it.
     (
         "One.\n\n## Pending\n",
         "Uno.\n\nSeen.\n\nMine.\n\n## Pending\n",
@@ -404,7 +404,7 @@ fn no_item_stands_between_marks_and_no_mark_in_another() {
 /// Text written around a conflict stays beside it, and text that a version has already is not added again.
 #[test]
 fn a_conflict_stands_in_no_other() {
-    let text = |said: &str| format!("Zero.\n\n{said}\n## Pending\n");
+    let text = |middle: &str| format!("Zero.\n\n{middle}\n## Pending\n");
     let conflict = |more: &str| {
         format!(
             "<!-- conflict: one side says -->\nOne.\n\nTwo.\n<!-- conflict: the other side says -->\nThree.\n{more}<!-- conflict: end -->\n"
@@ -434,7 +434,7 @@ fn a_conflict_stands_in_no_other() {
 /// An old text that shares a line with a version adds at most one version with each save.
 #[test]
 fn a_contradiction_is_taken_as_a_whole_whatever_an_old_text_has_in_common_with_it() {
-    let text = |said: &str| format!("Zero.\n\n{said}\n## Pending\n");
+    let text = |middle: &str| format!("Zero.\n\n{middle}\n## Pending\n");
     let conflict = |versions: &[&str]| {
         let versions = versions.join("<!-- conflict: the other side says -->\n");
         text(&format!(
@@ -715,7 +715,7 @@ mod properties {
             }
         }
 
-        /// Three branches come to the same, in whatever order they are merged, and also one commit after the other.
+        /// Three branches merge to the same text in any order, and also one commit after the other.
         #[test]
         fn three_branches_merge_in_any_order(base in queues(), a in steps(0..3), b in steps(3..6), c in steps(6..10)) {
             let made = |steps: &[Step], side: &str| steps.iter().fold(base.clone(), |text, step| done(&text, step, side));
@@ -760,7 +760,7 @@ mod properties {
             prop_assert_eq!(told(&super::merged(&base, &ours, &merged.text).text), now);
         }
 
-        /// If the items of both sides can be read, the result's can, whatever happens to headings and lines.
+        /// If the items of both sides can be read, so can those of the result, with any headings and lines.
         /// It has no git markers, held items are unchanged, and no item moves under a heading that is no lane's.
         #[test]
         fn items_are_merged_whatever_stands_around_them(base in queues(), mine in rewritings(0..10), other in rewritings(0..10)) {
@@ -782,7 +782,7 @@ mod properties {
             }
         }
 
-        /// Whatever the texts: a side that changed nothing changes nothing.
+        /// For any texts, an unchanged side changes nothing.
         #[test]
         fn one_sided_changes_are_taken_byte_for_byte(base in documents(), side in documents()) {
             prop_assert_eq!(merged(&base, &base, &side).text, side.clone());
@@ -790,7 +790,7 @@ mod properties {
             prop_assert_eq!(merged(&base, &side, &side).text, side);
         }
 
-        /// Whatever the texts: no line of words that a side added is lost, and nothing panics.
+        /// For any texts, the merge keeps each added line of words, and never panics.
         #[test]
         fn no_added_line_is_lost(base in documents(), ours in documents(), theirs in documents()) {
             let merged = merged(&base, &ours, &theirs);

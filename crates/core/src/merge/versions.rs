@@ -49,14 +49,14 @@ pub(super) fn versions<'t>(
     let mut versions = standing(mine);
     let is_marked = versions.len() > 1;
     for other in standing(other) {
-        let said: Vec<String> = versions.iter().map(|version| said(version)).collect();
-        let new = self::said(&other);
-        if (is_marked && said.iter().any(|version| says_all_of(version, &new)))
+        let texts: Vec<String> = versions.iter().map(|version| said(version)).collect();
+        let new = said(&other);
+        if (is_marked && texts.iter().any(|version| says_all_of(version, &new)))
             || marked.contains(&new)
         {
             continue;
         }
-        match gone_on(&said, &new).filter(|_| is_marked) {
+        match gone_on(&texts, &new).filter(|_| is_marked) {
             Some(at) => versions[at] = other,
             None => versions.push(other),
         }
@@ -128,10 +128,10 @@ fn says_all_of(version: &str, new: &str) -> bool {
     version == new || !new.is_empty() && new.lines().all(|line| lines.any(|other| other == line))
 }
 
-/// Returns the version in `said` that `new` continues: every word of it is still there. A version that is
+/// Returns the version in `texts` that `new` continues: every word of it is still there. A version that is
 /// only similar has no known author.
-fn gone_on(said: &[String], new: &str) -> Option<usize> {
-    said.iter().position(|version| {
+fn gone_on(texts: &[String], new: &str) -> Option<usize> {
+    texts.iter().position(|version| {
         let mut words = words(new);
         self::words(version).all(|word| words.any(|later| later == word))
     })
@@ -147,14 +147,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns an item's `text` with a marker that the other side's `what` is `theirs`.
+/// Returns an item's `text` with a marker that the other side's `part` is `theirs`.
 pub(super) fn marked(
     text: String,
-    [what, theirs]: [&str; 2],
+    [part, theirs]: [&str; 2],
     indent: usize,
     newline: &str,
 ) -> String {
-    let start = format!("{MARK}{what}: ");
+    let start = format!("{MARK}{part}: ");
     let mark = format!("{start}{} -->", theirs.replace("-->", "--&gt;"));
     if text.contains(&mark) {
         return text;

@@ -1,4 +1,4 @@
-//! Merges of real commits: what is left out, drivers.
+//! Merges of real commits: exclusions, drivers.
 
 use std::path::PathBuf;
 

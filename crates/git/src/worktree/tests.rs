@@ -411,7 +411,7 @@ fn what_a_killed_call_left_behind_is_no_hindrance() {
         assert_eq!(strays.count(), 0, "{left}: {registered:?}");
         assert!(
             admin(&fixture, "others").exists(),
-            "{left}: somebody else's registration was pruned"
+            "{left}: it pruned a foreign registration"
         );
     }
 }
@@ -473,7 +473,7 @@ fn the_git_of_a_killed_process_ends_with_it_and_the_next_begins_anew() {
     child.wait().expect("it is ours");
     wait_until("its git has taken its lock away", || !lock.exists());
     fs::write(fixture.beside("go"), "").expect("the folder is writable");
-    let made = fixture.add("w", "x").expect("nobody is at it");
+    let made = fixture.add("w", "x").expect("no other git is at work");
     assert!(is_clean(&fixture.repository(), &made));
     assert_eq!(names(&made), [".gitattributes", "a", "go-once", "m", "z"]);
 }
@@ -534,7 +534,7 @@ fn a_process_may_be_killed_at_any_moment() {
             remove(&fixture, "w").expect("it is ours"),
             "killed at {sign}"
         );
-        fs::remove_file(fixture.lock_file()).expect("nobody holds it");
+        fs::remove_file(fixture.lock_file()).expect("it is unlocked");
         // Killed between creating the entry's folder and filling it; `git worktree prune` removes it.
         let _ = fs::remove_dir(admin(&fixture, "w"));
         fs::remove_dir(admin(&fixture, ""))

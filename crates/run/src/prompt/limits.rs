@@ -1,4 +1,4 @@
-//! The limits of a prompt, and what is cut first.
+//! The limits of a prompt, and the order of cuts.
 
 use super::assigned::{
     Answered, Assigned, EarlierAttempt, Learned, QueueState, Refutation, Remark,

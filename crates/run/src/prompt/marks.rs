@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Tags with a meaning for every agent, whatever the template.
+/// Tags with a meaning for every agent, in any template.
 const TAGS: [&str; 3] = ["system-nudge", "sync-message", "system-reminder"];
 
 /// Characters that a model may read as the start of a mark: `<`, its lookalikes and its other sizes (Unicode's

@@ -1,4 +1,4 @@
-//! The built-in prompts, what can be forged in them (nothing), and how long they get.
+//! The built-in prompts: they resist forgery and stay within their limits.
 
 use super::*;
 
@@ -112,7 +112,7 @@ Run these before you end. They are run again at your last commit, and all must e
 </done-when>
 
 <earlier-attempts>
-This task has been tried before; what was committed then is on your branch. Find out why it failed before you write anything.
+This task has been tried before; earlier commits are on your branch. Find out why it failed before you write anything.
 
 Attempt 1: failed: `cargo test login` exited with 101
 Its commits:
@@ -281,7 +281,7 @@ fn a_long_history_is_cut_and_marked() {
     assert!(prompt.contains("[… 80 older ones left out …]"), "{prompt}");
     assert!(
         !prompt.contains("Attempt 4:") && prompt.contains("Attempt 5:"),
-        "the latest five are told of\n{prompt}"
+        "the prompt lists the latest five\n{prompt}"
     );
 }
 

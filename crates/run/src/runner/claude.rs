@@ -199,14 +199,14 @@ impl Runner for Claude {
         };
         let result = run_command(&command, &Interrupt::new())
             .map_err(|error| not_ready(&format!("failed: {error}")))?;
-        let said = result.output.lines().next().unwrap_or_default();
+        let line = result.output.lines().next().unwrap_or_default();
         if !result.is_success() {
             return Err(not_ready(
-                format!("{}: {said}", result.end).trim_end_matches(": "),
+                format!("{}: {line}", result.end).trim_end_matches(": "),
             ));
         }
         Ok(Ready {
-            version: said
+            version: line
                 .split_whitespace()
                 .next()
                 .unwrap_or_default()

@@ -7,8 +7,8 @@ use tavern_core::markup::bullet_end;
 /// The word, in any case, that such a line begins with, followed by a colon.
 const MARK: &str = "learned";
 
-/// Returns the text of lines that begin with `LEARNED:`, after an optional bullet or number. Ignores fenced blocks,
-/// which are quotes, and sub-agents, whose findings their agent has to judge.
+/// Returns the text of lines that begin with `LEARNED:`, after an optional bullet or number. Ignores fenced blocks
+/// (quotes) and sub-agents (their agent has to judge their findings).
 pub fn discoveries(event: &AgentEvent) -> Vec<&str> {
     let AgentEvent::Text {
         text,

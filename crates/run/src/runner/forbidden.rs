@@ -8,7 +8,7 @@ use super::reading::may_change;
 use tavern_core::rule::{Act, BoardRules, Breach, of_act, of_command, of_paths};
 use tavern_sys::files::plain_path;
 
-/// Tools whose calls can break a rule, as a matcher of the Claude CLI.
+/// Tools that can break a rule, as a matcher of the Claude CLI.
 pub(super) const TOOLS: &str = "Bash|Edit|MultiEdit|Write|NotebookEdit";
 
 /// Returns the rules that a call breaks, of an agent that works in `worktree`; `scratch` is its folder for temporary

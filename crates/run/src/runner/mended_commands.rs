@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found where these commands are run; those with a text fail with it.
+    /// Returns the findings after these commands; those with a text fail with it.
     fn found(commands: &[(&str, Option<&str>)]) -> Vec<String> {
         let mut mended = MendedCommands::default();
         let mut found = Vec::new();

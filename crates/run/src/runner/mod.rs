@@ -1,13 +1,13 @@
-//! Agent programs behind one interface: a [`Runner`] starts a [`Session`], whose output becomes typed events and, in
+//! Agent programs behind one interface: a [`Runner`] starts a [`Session`]; its output becomes typed events and, in
 //! the end, one [`Outcome`]. It is decided from structure and never from words that an agent may have echoed.
 //!
-//! Read in this order: [`job`] (what to run), [`event`] (what is observed), [`outcome`], [`signal`], [`question`],
-//! [`answer`], [`discovery`], [`mended_commands`] and [`form`] (how it ended and what the agent reports). Then come
+//! Read in this order: [`job`] (the input), [`event`] (observations), [`outcome`], [`signal`], [`question`],
+//! [`answer`], [`discovery`], [`mended_commands`] and [`form`] (how it ended and the agent's report). Then come
 //! [`session`], one running program, and the runners: [`shell`] and [`command`] over `plain`; [`claude`] and [`acp`]
 //! over `conversation` and `reading`, each with a link and a reader of its lines. [`programs`] are the known ones.
 //!
 //! Knows nothing of tasks or git. Of the board it knows why something is not ready, and the rules for calls. The layers
-//! above decide which agent runs what, and what an outcome means for an item.
+//! above assign jobs to agents, and apply outcomes to items.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ pub trait Runner: Send + Sync {
     /// starts nothing.
     ///
     /// # Errors
-    /// Returns what is missing, and how to fix it.
+    /// Returns the missing part, and how to fix it.
     fn check(&self, env: &[(String, String)]) -> Result<Ready, NotReady>;
 
     /// Like [`Runner::check`], but also starts the program for its version, if that is supported. Begins no session.
@@ -176,14 +176,14 @@ pub trait Runner: Send + Sync {
         Usage::default()
     }
 
-    /// Returns what [`Runner::start`] starts for `job`. Writes nothing.
+    /// Returns the command that [`Runner::start`] starts for `job`. Writes nothing.
     ///
     /// # Errors
     /// Returns what the job lacks.
     fn spec(&self, job: &Job) -> Result<Spec, NotReady>;
 
-    /// Returns what to start for a person who chats with the agent in its worktree: it owns the terminal and is not
-    /// followed. Writes nothing.
+    /// Returns the command for a chat with the agent in its worktree: it owns the terminal and is not followed.
+    /// Writes nothing.
     ///
     /// # Errors
     /// Returns what the job lacks.
@@ -198,7 +198,7 @@ pub trait Runner: Send + Sync {
     fn start(&self, job: &Job) -> Result<Session, NotReady>;
 }
 
-/// The limits of a run that a runner enforces, because its program reports what they count.
+/// The limits of a run that a runner enforces, because its program reports the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     pub usd: bool,
@@ -227,7 +227,7 @@ pub struct Ready {
     pub version: String,
 }
 
-/// What is known of a program's account before it is started.
+/// The known state of a program's account before it is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It needs none, or the location is unknown.
@@ -255,8 +255,8 @@ pub struct ProgramHome {
     pub folder: PathBuf,
     /// Files and folders that must persist, relative to the folder. Files have an extension.
     pub kept: Vec<String>,
-    /// Name patterns of what the program recreates when missing. That includes databases, since other processes that
-    /// have one open must see its changes.
+    /// Name patterns of files that the program recreates when missing. That includes databases, since other processes
+    /// that have one open must see its changes.
     pub passing: Vec<&'static str>,
 }
 

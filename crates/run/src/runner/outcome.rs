@@ -46,7 +46,7 @@ pub enum Outcome {
     Crashed,
     /// Its script names a program that is not installed.
     NotFound,
-    /// This machine, its board or its repository lacks what the run needs (decided above): a program, room, a sandbox.
+    /// This machine, its board or its repository lacks a need of the run (decided above): a program, room, a sandbox.
     NotReady,
 }
 
@@ -141,7 +141,7 @@ impl SessionEnd {
         }
     }
 
-    /// Returns the end of a session whose work is known to be done without it.
+    /// Returns a successful end: the work is known to be done without a session.
     pub fn done(reason: String) -> SessionEnd {
         SessionEnd {
             signal: Signal::Done,

@@ -1,4 +1,4 @@
-//! Requests of an agent for permission: in words that tell a person what they allow, and that a later run recognizes.
+//! Requests of an agent for permission: in words that show a person their effect, and that a later run recognizes.
 //! Pure.
 
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tavern_core::rule::Breach;
 /// The hook that runs before a call.
 pub const HOOK: &str = "PreToolUse";
 
-/// The message to an agent whose call is refused.
+/// The message to an agent after a refused call.
 const REFUSED: &str = "No person is here to allow this. Do without it if you can. If you can't, say why you need it in your last line, which \
                        begins with WAITING: and a person can allow it.";
 
@@ -71,7 +71,7 @@ pub enum Leave {
     Given,
     /// A person can allow it later.
     Refused,
-    /// A rule denies it, whatever a person says.
+    /// A rule denies it, even if a person allows it.
     Forbidden,
 }
 

@@ -1,4 +1,4 @@
-//! A program that writes plain text and whose exit status decides, whichever program it is.
+//! Any program that writes plain text: its exit status decides.
 
 use std::collections::VecDeque;
 use std::fs::File;

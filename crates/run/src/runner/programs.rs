@@ -17,7 +17,7 @@ pub struct AcpHabits {
     pub tells_usd: bool,
 }
 
-/// The part of a session whose usage is reported.
+/// The part of a session that a usage report covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
     #[default]

@@ -1,4 +1,4 @@
-//! Turns what was read of a session (events, exit status, the ending from here) into an outcome. Pure.
+//! Turns a session's events, its exit status and the ending from here into an outcome. Pure.
 //!
 //! The main rule: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count only in the
 //! program's own report of a provider failure, never in the agent's text or its tools' output.
@@ -15,7 +15,7 @@ use super::permission;
 use super::question;
 use super::signal::Signal;
 
-/// What has been read of a session so far.
+/// The content of a session, read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// As the program reports it; `None` until it has begun.

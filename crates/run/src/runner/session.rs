@@ -424,7 +424,7 @@ impl Session {
         is_due
     }
 
-    /// Begins an ending if a limit is exceeded, and continues an ending whose next step is due.
+    /// Begins an ending if a limit is exceeded, and continues an ending when its next step is due.
     fn keep_limits(&mut self) {
         if self.ending.is_some() && self.is_log_full() {
             // The rest of the log need not be read.

@@ -197,7 +197,7 @@ mod tests {
         );
         assert!(usage.is_estimate && usage.usd == 0.0, "{usage:?}");
 
-        // A later run of the session counts only what came after its start, and not a torn line.
+        // A later run of the session counts only lines after its start, and no torn line.
         let resumed = since("2096-11-22T00:00:00Z");
         assert_eq!(resumed.usage().total(), 0);
         let mut file = OpenOptions::new()

@@ -90,7 +90,7 @@ impl Channel {
             )),
             _ if !self.secret.as_deref().is_none_or(is_of_variable) => Some((
                 "has no name of a variable",
-                "the key itself stands in your environment: `secret: $NAME`",
+                "put the key into an environment variable, and name that: `secret: $NAME`",
             )),
             _ => None,
         }

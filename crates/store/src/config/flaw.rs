@@ -53,8 +53,8 @@ impl Flaw {
         }
     }
 
-    /// Returns a flaw for a key whose parent is commented out, if there is one. Unless parsing failed, a key that may
-    /// belong to another parent is fine.
+    /// Returns a flaw for a key with a parent that is commented out, if there is one. Unless parsing failed, a key that
+    /// may belong to another parent is fine.
     pub(super) fn of_orphan(
         path: &Path,
         text: &str,
@@ -72,7 +72,7 @@ impl Flaw {
         } else {
             ""
         };
-        let hint = format!("take the `#` away before `{above}:` in line {line}{there}");
+        let hint = format!("remove the `#` before `{above}:` in line {line}{there}");
         Some(Flaw::at(
             path.to_owned(),
             text,
@@ -124,8 +124,8 @@ fn key_of(line: &str) -> Option<(usize, &str, bool)> {
     ))
 }
 
-/// Finds the first key whose parent is commented out, so that it would belong to another key or to none. Returns its
-/// place and the line of the parent.
+/// Finds the first key with a parent that is commented out, so that it would belong to another key or to none. Returns
+/// its place and the line of the parent.
 ///
 /// A comment is such a parent if it looks like a setting: a key of its own between the lines above and below, no
 /// further out than the line that the key belongs to now. At the outermost level any remark looks like one (`# note:`),
@@ -273,7 +273,7 @@ fn reworded(within: &str, fault: &str) -> (String, Option<String>) {
     };
     let hint = match nearest(word, known.iter().copied()) {
         Some(guess) => format!("did you mean `{guess}`?"),
-        None if known.is_empty() => "take it out: nothing can be set here".to_owned(),
+        None if known.is_empty() => "remove it: nothing can be set here".to_owned(),
         None => format!("one of: {}", known.join(", ")),
     };
     (message, Some(hint))

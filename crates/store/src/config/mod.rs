@@ -145,7 +145,7 @@ pub struct Config {
 pub struct Account {
     /// A shell command that exits with 0 if signed in.
     pub check: String,
-    /// What to type if not signed in.
+    /// The command that signs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -228,7 +228,7 @@ pub struct PlanConfig {
     pub wake: Vec<WakeCause>,
 }
 
-/// Who answers the questions of `tavern-ask`.
+/// Settings of the agents that answer the questions of `tavern-ask`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AskConfig {
@@ -376,7 +376,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Returns a hint at what to type next.
+    /// Returns a hint at the next command.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConfigError::Read { path, source }
@@ -421,7 +421,7 @@ impl Config {
             .or_else(|| self.roles.get(role).and_then(|role| role.result))
     }
 
-    /// Returns the roles, grouped by what their agents do.
+    /// Returns the roles, grouped by their agents' tasks.
     pub fn known_roles(&self) -> Roles {
         let named = |reviews: bool| {
             let roles = self
@@ -540,22 +540,22 @@ impl Config {
                 ));
             }
         }
-        if let Some((name, what, hint)) = self
+        if let Some((name, fault, hint)) = self
             .rules
             .iter()
-            .find_map(|(name, rule)| rule.fault().map(|(what, hint)| (name, what, hint)))
+            .find_map(|(name, rule)| rule.fault().map(|(fault, hint)| (name, fault, hint)))
         {
             return Some((
                 vec!["rules", name],
-                format!("the rule `{name}` has {what}"),
+                format!("the rule `{name}` has {fault}"),
                 hint.to_owned(),
             ));
         }
         for (name, channel) in &self.notify {
-            if let Some((what, hint)) = channel.fault() {
+            if let Some((fault, hint)) = channel.fault() {
                 return Some((
                     vec!["notify", name],
-                    format!("`{name}` {what}"),
+                    format!("`{name}` {fault}"),
                     hint.to_owned(),
                 ));
             }
@@ -670,7 +670,7 @@ impl Config {
                 return Some((
                     vec!["names"],
                     format!("duplicate name `{name}`"),
-                    "take one out".to_owned(),
+                    "remove one".to_owned(),
                 ));
             }
         }
@@ -681,7 +681,7 @@ impl Config {
 const NAMES_ARE: &str =
     "names of variables, such as [DATABASE_URL, \"AWS_*\"]: a `*` stands at the end";
 
-const AMOUNTS_ARE: &str = "write a number that is not negative, such as 2.50; leave it out where nothing is to be limited";
+const AMOUNTS_ARE: &str = "write a number from 0, such as 2.50, or remove the key for no limit";
 
 fn not_an_amount(key: &str) -> String {
     format!("invalid amount for `{key}`")

@@ -83,7 +83,7 @@ pub struct Role {
     pub permission_mode: String,
     /// Claude's tools that need no permission.
     pub allowed_tools: Vec<String>,
-    /// Claude's tools denied to unattended agents, whatever else is allowed.
+    /// Claude's tools denied to unattended agents; even if they are allowed elsewhere.
     pub denied_tools: Vec<String>,
     /// Whether its agent programs may write only in their workspace.
     pub sandbox: bool,

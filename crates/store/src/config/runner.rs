@@ -113,12 +113,12 @@ impl RunnerConfig {
             )),
             RunnerKind::Claude | RunnerKind::Shell if !self.command.is_empty() => Some((
                 "has a `command`, which only the kinds command and acp run",
-                "write `kind: command` or `kind: acp`, or take `command` out",
+                "write `kind: command` or `kind: acp`, or remove `command`",
             )),
             RunnerKind::Command | RunnerKind::Shell | RunnerKind::Claude if self.mode.is_some() => {
                 Some((
                     "has a `mode`, which only `kind: acp` uses",
-                    "write `kind: acp`, or take `mode` out",
+                    "write `kind: acp`, or remove `mode`",
                 ))
             }
             RunnerKind::Command | RunnerKind::Acp | RunnerKind::Shell
@@ -126,7 +126,7 @@ impl RunnerConfig {
             {
                 Some((
                     "has `program` or `args`, which only `kind: claude` uses",
-                    "write `kind: claude`, or take them out",
+                    "write `kind: claude`, or remove them",
                 ))
             }
             _ => None,

@@ -1,5 +1,5 @@
-//! `.tavern/schedules.yaml`: what is queued when. Each schedule is parsed by itself, so an invalid one does not block
-//! the others.
+//! `.tavern/schedules.yaml`: items to queue at given times. Each schedule is parsed by itself, so an invalid one does
+//! not block the others.
 
 use std::collections::HashSet;
 use std::io;
@@ -83,7 +83,7 @@ impl Schedules {
         let whole = if text.len() > MOST_BYTES || blocks.len() > MOST {
             Some((
                 format!("more than {MOST} schedules, or than {MOST_BYTES} bytes"),
-                "take some out",
+                "remove some",
             ))
         } else if text.lines().any(|line| line.starts_with("<<<<<<< ")) {
             Some((
@@ -210,11 +210,7 @@ impl<'t> Block<'t> {
                 Timetable::of_words(&words, zone).map_err(|error| self.bad_time("every", error))?
             }
             (Some(_), Some(_)) => {
-                return Err(self.flaw_at(
-                    "every",
-                    "`cron` and `every` are both set",
-                    "take one out",
-                ));
+                return Err(self.flaw_at("every", "`cron` and `every` are both set", "remove one"));
             }
             (None, None) => {
                 let hint = "write `cron: \"0 6 * * *\"` or `every: day at 06:00`";

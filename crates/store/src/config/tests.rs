@@ -1,4 +1,4 @@
-//! What the file says against what is read, and every fault with its caret and hint.
+//! Settings as written and as read, and every fault with its caret and hint.
 
 use std::fs::File;
 use std::io::Write;
@@ -63,7 +63,7 @@ fn the_page_shows_every_key() {
         "",
         &mut there,
     );
-    // What a role leaves out is as the coder's.
+    // A role inherits missing keys from the coder.
     let is_coders = |key: &str| {
         let setting = key
             .strip_prefix("/roles/")
@@ -129,7 +129,7 @@ fn a_save_in_place_is_never_read_half() {
     });
     std::fs::write(&path, "").expect("it is ours");
     assert_eq!(
-        Config::load(folder.path()).expect("nobody goes on to save it"),
+        Config::load(folder.path()).expect("the writer has ended"),
         Config::default()
     );
 }
@@ -225,7 +225,7 @@ fn faults_are_shown_in_place_with_what_to_type() {
         ),
         (
             "lease: soon\n",
-            "config.yaml:1:8: `lease`: `soon` is not a length of time such as 30s, 2m, 1h30m or 1d\n1 | lease: soon\n  |        ^^^^",
+            "config.yaml:1:8: `lease`: `soon` is not a duration such as 30s, 2m, 1h30m or 1d\n1 | lease: soon\n  |        ^^^^",
             "",
         ),
         (
@@ -261,27 +261,27 @@ fn faults_are_shown_in_place_with_what_to_type() {
         (
             "#roles:\n  coder:\n    model: opus\n",
             "config.yaml:2:3: `coder` belongs below `roles`, which is a comment\n2 |   coder:\n  |   ^^^^^",
-            "take the `#` away before `roles:` in line 1",
+            "remove the `#` before `roles:` in line 1",
         ),
         (
             "lease: 1m\n# roles:\n#   coder:\n    max_attempts: 5\n",
             "config.yaml:4:5: `max_attempts` belongs below `coder`, which is a comment\n4 |     max_attempts: 5\n  |     ^^^^^^^^^^^^",
-            "take the `#` away before `coder:` in line 3",
+            "remove the `#` before `coder:` in line 3",
         ),
         (
             "roles:\n  coder: {}\n#  drone:\n    model: haiku\n",
             "config.yaml:4:5: `model` belongs below `drone`, which is a comment\n4 |     model: haiku\n  |     ^^^^^",
-            "take the `#` away before `drone:` in line 3",
+            "remove the `#` before `drone:` in line 3",
         ),
         (
             "# worktree:\n#   keep: false\n# budget: {day: {}}\n  day: {usd: 5}\n",
             "config.yaml:4:3: `day` belongs below `budget`, which is a comment\n4 |   day: {usd: 5}\n  |   ^^^",
-            "take the `#` away before `budget:` in line 3, and set it between the braces",
+            "remove the `#` before `budget:` in line 3, and set it between the braces",
         ),
         (
             "names: [Ada, ada]\n",
             "config.yaml:1:1: duplicate name `ada`\n1 | names: [Ada, ada]\n  | ^^^^^",
-            "take one out",
+            "remove one",
         ),
     ];
     for (text, message, hint) in cases {

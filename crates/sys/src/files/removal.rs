@@ -19,7 +19,7 @@ const LONGEST: usize = 2048;
 /// Removes the folder at `path` with its content, even while other processes do the same.
 ///
 /// # Errors
-/// The system's error about what can't be removed. A missing folder is no error.
+/// The system's error about the first path that can't be removed. A missing folder is no error.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {
@@ -91,7 +91,7 @@ mod tests {
         fs::create_dir_all(path("kept")).expect("it is ours");
         fs::write(path("kept/file"), "").expect("it is ours");
         let name = "n".repeat(200);
-        // Longer than what is gone down at once, and wide at its end.
+        // Deeper than one descent goes, and wide at its end.
         let deep = path("root").join([name.as_str(); 11].join("/"));
         fs::create_dir_all(&deep).expect("it is ours");
         let low = path("root").join(["d"; 120].join("/"));

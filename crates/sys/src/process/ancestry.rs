@@ -52,7 +52,7 @@ impl Ancestry {
         marks
     }
 
-    /// Returns the ancestors whose program's name begins with `name`.
+    /// Returns the ancestors with a program name that begins with `name`.
     pub fn programs(&self, name: &str) -> Vec<Process> {
         self.line
             .iter()

@@ -16,8 +16,8 @@ pub fn end_marked(mark: &Mark, grace: Duration) -> Vec<u32> {
     end_found(|| table::marked(mark), grace)
 }
 
-/// Ends the processes that `find` returns, until it returns none. They are found before the first signal: a process
-/// whose parent has died can't be distinguished from others any more, unless it has the mark. Returns the survivors' pids.
+/// Ends the processes that `find` returns, until it returns none. They are found before the first signal: after its
+/// parent's death, a process can be recognised only by the mark. Returns the survivors' pids.
 pub(super) fn end_found(find: impl Fn() -> Vec<ProcessEntry>, grace: Duration) -> Vec<u32> {
     /// After this long, remaining processes are survivors.
     const PATIENCE: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ impl Handle {
 
 /// Sleeps until all have ended, at most for `timeout`; removes those that have.
 fn wait_until_gone(handles: &mut Vec<Handle>, timeout: Duration) {
-    // Bounded by what the system call accepts.
+    // Bounded by the system call's limit.
     let deadline = Deadline::after(timeout.min(Duration::from_secs(86_400)));
     while !handles.is_empty() {
         let left = deadline.left();

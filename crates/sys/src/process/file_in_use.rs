@@ -20,7 +20,8 @@ use crate::clock;
 const ROUNDING: Duration = Duration::from_secs(2);
 
 /// Returns false only if certainly no living process uses `file`, which was last written at `written`. That is: none
-/// has it open, and none whose name begins with `program` started before that and may work in one of `folders`.
+/// has it open, and no process
+/// with a name that begins with `program` started before that and may work in one of `folders`.
 pub fn may_be_in_use(program: &str, folders: &[PathBuf], file: &Path, written: SystemTime) -> bool {
     let (Some(boot), Ok(file)) = (boot_time(), fs::canonicalize(file)) else {
         return true;

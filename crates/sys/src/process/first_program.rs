@@ -43,7 +43,7 @@ mod tests {
             ("nextest | tee out", None),
             ("! nextest", None),
             ("server & sleep 1", None),
-            // Of the shell, of the folder, or not to be told.
+            // Built into the shell, found in the folder, or undecidable.
             ("test -e x && jq .", None),
             ("[ -e x ] && jq .", None),
             ("./scripts/check", None),

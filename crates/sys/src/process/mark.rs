@@ -1,4 +1,4 @@
-//! A mark: an environment variable by which a program and its descendants are recognised later, whatever happened to
+//! A mark: an environment variable by which a program and its descendants are recognised later, independent of
 //! process groups, sessions and parents. Knows nothing of its value's meaning.
 
 /// `NAME=value` in the environment of every process of a run. The value must be unique on this host forever: two boards

@@ -1,7 +1,7 @@
 //! The only place that starts programs: with a mark and a group, following their logs, and ending them with their
 //! descendants.
 //!
-//! - [`mod@start`]: what to start and how; [`running_program`]: a started program.
+//! - [`mod@start`]: a program to start; [`running_program`]: a started program.
 //! - [`mark`], [`table`], [`ancestry`] and [`family`]: finding descendants, even after their supervisor died; [`end`]:
 //!   ending them.
 //! - [`log`] and [`follow`]: output as a file; [`bell`]: waking waiters.

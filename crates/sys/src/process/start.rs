@@ -1,4 +1,4 @@
-//! What to start and how: program, arguments, environment, folder, standard streams, marks. It doesn't wait.
+//! A program to start: program file, arguments, environment, folder, standard streams, marks. It doesn't wait.
 #![expect(
     clippy::disallowed_methods,
     reason = "this room starts programs and owns their logs"
@@ -60,8 +60,8 @@ const GIT_VARIABLES: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// Disables `git replace` and `info/grafts`: the content that is judged, verified and merged is what its ID names, even
-/// if an attacker can write in `.git`.
+/// Disables `git replace` and `info/grafts`: judged, verified and merged content matches its ID, even if an
+/// attacker can write in `.git`.
 const TRUE_OBJECTS: [(&str, &str); 2] = [
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     // For an existing file, even an empty one, git would print a warning.
@@ -242,7 +242,7 @@ pub fn find_program_on(path: &OsStr, program: &OsStr) -> Option<PathBuf> {
         .find(|path| is_executable(path))
 }
 
-/// Returns `PATH` without relative folders (`.`, `node_modules/.bin`), whose content depends on the work in the current
+/// Returns `PATH` without relative folders (`.`, `node_modules/.bin`): their content depends on the work in the current
 /// folder.
 pub fn fixed(path: &OsStr) -> OsString {
     let folders = env::split_paths(path).filter(|folder| folder.is_absolute());

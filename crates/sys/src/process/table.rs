@@ -95,7 +95,7 @@ pub(super) fn members(
         let before = found.len();
         for entry in &all {
             // A group or session counts only if a member leads it: a member may have been started in the session of a
-            // person's terminal, whose shell must not be ended.
+            // person's terminal, and that shell must not be ended.
             let is_led = [entry.parent, entry.group, entry.session]
                 .iter()
                 .any(|leader| found.contains(leader));

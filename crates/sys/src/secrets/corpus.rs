@@ -1,4 +1,4 @@
-//! Secrets as the world spells them, and what only looks like them: each of the first is found whole, none of the others.
+//! Real formats of secrets, and look-alikes: each secret is found whole, and no look-alike.
 //!
 //! The texts are in `corpus/`. Their random parts are made here, so that no scanner takes one for a real token.
 
@@ -30,7 +30,7 @@ impl Dice {
         (0..count).map(letter).collect()
     }
 
-    /// What stands for `{kind}`.
+    /// Returns the text for `{kind}`.
     fn part(&mut self, kind: &str) -> String {
         let base64 = |text: String| STANDARD_NO_PAD.encode(text);
         match kind {
@@ -169,7 +169,7 @@ fn unmarked(marked: &str) -> String {
     marked.replace(['«', '»'], "")
 }
 
-/// The rows of which `is_right` is not true in each round, with what was made of the first.
+/// Returns the rows that fail `is_right` in a round, with the result for the first.
 fn wrong(
     file: &'static str,
     is_right: impl Fn(&mut Dice, &str) -> Result<(), String>,

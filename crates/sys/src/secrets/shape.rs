@@ -1,4 +1,4 @@
-//! Whether a value looks like a secret, whatever its name: plain words, identifiers, numbers, paths and placeholders do
+//! Whether a value looks like a secret, under any name: plain words, identifiers, numbers, paths and placeholders do
 //! not.
 
 use super::text::is_hex;

@@ -39,7 +39,7 @@ fn takes_end_of_another(text: &str, fence: &Fence) -> bool {
     opening_within(text, fence).is_some() || closing > fence.column && closing > column(last) + 1
 }
 
-/// Makes it an error if the `fence` hides boxes, of whatever item.
+/// Makes it an error if the `fence` hides boxes of any item.
 fn tell_of_hidden(problem: &mut Problem, fence: &str, count: usize) {
     if count > 0 {
         let boxes = if count == 1 { "box" } else { "boxes" };
