@@ -155,7 +155,7 @@ impl<'a> Following<'a> {
                     now,
                 );
             }
-            AgentEvent::TaskStarted { id } => {
+            AgentEvent::TaskStarted { id, .. } => {
                 let call = OpenToolCall {
                     tool: BACKGROUND.to_owned(),
                     input: 0,

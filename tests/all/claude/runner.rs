@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tavern_run::runner::job::Opening;
 use tavern_run::runner::{
     AgentEvent, EndReason, Outcome, Prodding, Prods, SessionEnd, Signal, Usage,
 };
 
-use super::project::{bash, say};
+use super::project::{bash, of, say};
 use super::workshop::{Workshop, versions, wait_for, wait_for_record, watch};
 
 fn is_call(event: &AgentEvent) -> bool {
@@ -204,6 +204,42 @@ fn who_waits_for_a_command_in_the_background_is_not_prodded() {
             "{ended:?}"
         );
         assert_eq!(workshop.provider.calls().len(), 3, "{}", program.display());
+    }
+}
+
+/// Its work is the agent's: before it has ended, nothing is verified and no process is ended.
+#[test]
+fn an_agent_is_done_when_its_agents_in_the_background_are() {
+    for program in versions() {
+        let hand_out = json!({"description": "part", "prompt": "Do the part.", "subagent_type": "general-purpose", "run_in_background": true});
+        let main = |step: Value| of("make hello", step);
+        let mut workshop = Workshop::new(json!([
+            main(json!({"tool": "Agent", "input": hand_out})),
+            main(say("Handed out.\n\nDONE")),
+            main(say("All done.\n\nDONE")),
+            bash("while [ ! -e go ]; do sleep 0.05; done; touch part"),
+            say("The part is there."),
+        ]));
+        workshop.claude.allowed_tools.push("Agent".to_owned());
+        workshop.claude.program.clone_from(program);
+        let mut session = workshop.start();
+        wait_for(&mut session, |event| matches!(event, AgentEvent::Turn(_)));
+        workshop.scratch.write("go", "");
+        let ended = {
+            watch(&mut session);
+            session.finish()
+        };
+        assert!(
+            workshop.scratch.work().join("part").exists(),
+            "{}: {ended:?}",
+            program.display()
+        );
+        assert_eq!(
+            (ended.outcome, ended.result.as_str()),
+            (Outcome::Success, "All done.\n\nDONE"),
+            "{}: {ended:?}",
+            program.display()
+        );
     }
 }
 

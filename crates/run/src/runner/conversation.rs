@@ -233,11 +233,12 @@ impl Conversation {
                 return;
             }
             let signal = self.reading.signal();
-            let is_undecided = has_answered && self.may_go_on() && signal == Signal::None;
-            // The agent waits for its background tasks.
-            if is_undecided
-                && (self.reading.has_open_task() || self.prod(Prodding::Undecided, events))
-            {
+            let may_go_on = has_answered && self.may_go_on();
+            let is_undecided = may_go_on && signal == Signal::None;
+            // The agent waits for its background tasks, also where it takes them for done.
+            let waits =
+                self.reading.has_open_agent() || is_undecided && self.reading.has_open_task();
+            if may_go_on && waits || is_undecided && self.prod(Prodding::Undecided, events) {
                 self.answered_at = None;
                 return;
             }

@@ -35,6 +35,7 @@ pub enum AgentEvent {
     /// A command or a sub-agent begins in the background, and may outlast the turn.
     TaskStarted {
         id: String,
+        by: Background,
     },
     /// The task has ended; the agent is notified in a turn that the program begins by itself.
     TaskEnded {
@@ -120,6 +121,15 @@ pub struct RateWindow {
     pub used: f64,
     /// In seconds since 1970.
     pub resets_at: i64,
+}
+
+/// What runs in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Work of its own. Until it ends, the agent's work is not done.
+    SubAgent,
+    /// It may be a server, which the agent's end ends.
+    Command,
 }
 
 /// Why an agent is prodded.

@@ -3,13 +3,13 @@
 //! The main rule: `is_error` of the last result is the truth, and exit status 0 proves nothing. Words count only in the
 //! program's own report of a provider failure, never in the agent's text or its tools' output.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
 use tavern_sys::process::ProgramExit;
 
-use super::event::{AgentEvent, Nesting, TurnResult};
+use super::event::{AgentEvent, Background, Nesting, TurnResult};
 use super::outcome::{Denial, EndReason, Outcome, SessionEnd, Usage};
 use super::permission;
 use super::question;
@@ -39,7 +39,7 @@ pub struct Reading {
     /// Running tools: names by call ID.
     open_tools: HashMap<String, String>,
     /// IDs of background tasks, which outlast the turn.
-    open_tasks: HashSet<String>,
+    open_tasks: HashMap<String, Background>,
     /// The provider's final failure in this turn.
     failure: Option<Failure>,
     /// The provider's last failure, if the program was still retrying when the events stopped.
@@ -129,7 +129,8 @@ impl Reading {
             AgentEvent::ToolResult { id, ok, .. } => {
                 let name = self.open_tools.remove(id);
                 if *ok && name.as_deref() == Some(WAKER) {
-                    self.open_tasks.insert(WAKER.to_owned());
+                    self.open_tasks
+                        .insert(WAKER.to_owned(), Background::Command);
                 }
                 if *ok && name.as_deref().is_some_and(may_change) {
                     self.deeds += 1;
@@ -157,7 +158,9 @@ impl Reading {
                 self.rejected_until = (status == "rejected").then_some(*resets_at);
             }
             AgentEvent::Turn(turn) => self.note_turn(turn),
-            AgentEvent::TaskStarted { id } => drop(self.open_tasks.insert(id.clone())),
+            AgentEvent::TaskStarted { id, by } => {
+                self.open_tasks.insert(id.clone(), *by);
+            }
             AgentEvent::TaskEnded { id } => drop(self.open_tasks.remove(id)),
             AgentEvent::Spent { .. }
             | AgentEvent::LeaveAsked { .. }
@@ -171,6 +174,13 @@ impl Reading {
     /// Returns true if a tool of the agent runs, also in the background.
     pub fn has_open_tool(&self) -> bool {
         !self.open_tools.is_empty() || self.has_open_task()
+    }
+
+    /// Returns true if a sub-agent works in the background.
+    pub fn has_open_agent(&self) -> bool {
+        self.open_tasks
+            .values()
+            .any(|by| *by == Background::SubAgent)
     }
 
     /// Returns true if a background task runs; the agent is notified of its end.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::event::{AgentEvent, Nesting, RateWindow, TurnResult};
+use super::event::{AgentEvent, Background, Nesting, RateWindow, TurnResult};
 use super::outcome::{Denial, Usage};
 
 /// Returns the events of one line: several if a reply has several blocks, or if the whole run is one JSON array.
@@ -62,6 +62,11 @@ fn system(value: &Value) -> Option<AgentEvent> {
         }),
         "task_started" => Some(AgentEvent::TaskStarted {
             id: text(value, "task_id").to_owned(),
+            by: if text(value, "task_type") == "local_agent" {
+                Background::SubAgent
+            } else {
+                Background::Command
+            },
         }),
         "task_notification" => Some(AgentEvent::TaskEnded {
             id: text(value, "task_id").to_owned(),
