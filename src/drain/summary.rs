@@ -321,11 +321,8 @@ impl Summary {
 
 /// Returns the branch with the merged work, and the command that brings it into the user's own.
 pub(crate) fn to_merge(workspace: &Workspace) -> String {
-    let branch = workspace.integration();
-    format!(
-        "merged work is on branch {branch}: git merge {}",
-        quoted(branch)
-    )
+    let branch = quoted(workspace.integration());
+    format!("merged work is on branch {branch}: git merge {branch}")
 }
 
 /// Returns the results of `queues`, and of items that were begun there after the event `before` and moved

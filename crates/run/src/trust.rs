@@ -16,7 +16,7 @@ use super::provenance::{
     Origins, TrustUnit, agreed, brought, file_name, first_carriers, overruled,
 };
 use super::workspace::Workspace;
-use crate::runner::obeyed_by_any;
+use crate::runner::programs::obeyed_by_any;
 use tavern_core::document::{Document, open};
 use tavern_core::eligible::{Doubt, Untrusted, for_roles};
 use tavern_core::front;

@@ -42,6 +42,7 @@ fn a_reviewers_program_obeys_nothing_that_the_commit_brings() {
     project
         .scratch
         .git(&["merge", "--quiet", "tavern/integration"]);
+    project.scratch.run("tavern-trust", &["--yes"]).succeeds();
     project
         .scratch
         .run("tavern-add", &["Go on", "--id", "T-2"])

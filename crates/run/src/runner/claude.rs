@@ -14,6 +14,7 @@ use tavern_sys::process::{CommandSpec, Spec, run_command};
 
 use super::claude_link::ClaudeLink;
 use super::job::{Job, Opening};
+use super::programs::CLAUDE_OBEYS;
 use super::transcript::{Transcript, config_folder};
 use super::{
     Access, Kept, ProgramHome, ProgramState, Ready, Runner, Session, Usage, conversation, found,
@@ -45,9 +46,6 @@ pub struct Claude {
 
 /// Makes it read the user's settings only, and start no server that a file of the repository names.
 const OBEYS_USER: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
-
-/// Its settings, hooks, agents and skills in a repository, and the servers to start.
-pub(super) const OBEYED_FILES: [&str; 2] = [".claude", ".mcp.json"];
 
 /// Set for unattended work, unless the user has set them.
 const SETTINGS: [(&str, &str); 4] = [
@@ -333,7 +331,7 @@ impl Runner for Claude {
     }
 
     fn obeyed_files(&self) -> &'static [&'static str] {
-        &OBEYED_FILES
+        &CLAUDE_OBEYS
     }
 
     fn is_led_by_repository(&self) -> bool {

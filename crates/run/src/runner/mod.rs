@@ -80,16 +80,6 @@ pub const MOST_ANSWER: usize = 256 << 10;
 /// The most MiB of a run's log.
 pub const LOG_MIB: u64 = 512;
 
-/// Returns what [`Runner::obeyed_files`] can be.
-pub fn obeyed_by_any() -> Vec<&'static str> {
-    let commands = programs::all().flat_map(|program| program.obeyed);
-    claude::OBEYED_FILES
-        .iter()
-        .chain(commands)
-        .copied()
-        .collect()
-}
-
 /// A kind of agent program.
 pub trait Runner: Send + Sync {
     /// Checks that the program is installed and can work unattended. `env` is its environment. Looks at files only and

@@ -250,9 +250,13 @@ static PROGRAMS: [Program; 7] = [
     },
 ];
 
-/// Returns all programs.
-pub fn all() -> impl Iterator<Item = &'static Program> {
-    PROGRAMS.iter()
+/// Claude's settings, hooks, agents and skills in a repository, and the servers to start.
+pub const CLAUDE_OBEYS: [&str; 2] = [".claude", ".mcp.json"];
+
+/// Returns all files and folders of a repository that a program obeys, as [`super::Runner::obeyed_files`].
+pub fn obeyed_by_any() -> Vec<&'static str> {
+    let others = PROGRAMS.iter().flat_map(|program| program.obeyed);
+    CLAUDE_OBEYS.iter().chain(others).copied().collect()
 }
 
 impl Program {
